@@ -31,7 +31,7 @@ export type ConfirmReason = typeof ConfirmReason.Type
 const ATTACHED_FILES_MAX = 16
 const ATTACHED_PATH_CHARS_MAX = 4096
 
-/** A file that a call would hand out, as it was when a person was asked. */
+/** A file that a call would hand out or run, as it was when a person was asked. */
 export const AttachedFile = Schema.Struct({
   path: Schema.String.check(Schema.isMaxLength(ATTACHED_PATH_CHARS_MAX)),
   bytes: Schema.Natural,
@@ -47,8 +47,10 @@ export const ConfirmTool = Schema.Struct({
   why: ConfirmReason,
   /** Where the lane's text from outside came from, by the log. An agent of an earlier Choir names none. */
   sources: Schema.optionalKey(Sources),
-  /** The files that it hands out, by the agent. The call sends no others: one that was changed meanwhile is refused. */
-  files: Schema.optionalKey(Schema.Array(AttachedFile).check(Schema.isMaxLength(ATTACHED_FILES_MAX)))
+  /** The files that it hands out, or that a command names, by the agent. It uses no others: one that was changed meanwhile is refused. */
+  files: Schema.optionalKey(Schema.Array(AttachedFile).check(Schema.isMaxLength(ATTACHED_FILES_MAX))),
+  /** It may do what files of the workspace say that are not among `files`, so that no grant covers it. */
+  reads_unnamed: Schema.optionalKey(Schema.Literal(true))
 })
 export type ConfirmTool = typeof ConfirmTool.Type
 

@@ -7,20 +7,27 @@ import { ToolName } from "./Tool.ts"
 export const GrantScope = Schema.Literals(["job", "agent"])
 export type GrantScope = typeof GrantScope.Type
 
-const Words = Schema.Array(Schema.String)
+/** Arguments that one grant names, and files whose contents it fixes. */
+const GRANT_ARGUMENTS_MAX = 64
+const GRANT_FILES_MAX = 16
 
 /**
- * The calls that a grant names: of this tool, with no other arguments than these, to no other recipients, within no other paths, at no
- * other hosts. With `input_sha256` it is this one input alone. With `tools_sha256` it ends once the image has other tools: a person allowed calls of a
- * program, which a later image may have replaced under its name.
+ * The calls that a grant names: of this tool, with these arguments and no other ones, each with the value that a person saw, or with any
+ * text where the tool declares the argument free. The files of the workspace that such a call hands out or runs hold these bytes. With
+ * `tools_sha256` it ends once the image has other tools: a person allowed calls of a program, which a later image may have replaced under its name.
  */
 export const GrantWords = Schema.Struct({
   tool: ToolName,
-  arguments: Words,
-  recipients: Words,
-  paths: Words,
-  hosts: Words,
-  input_sha256: Schema.optionalKey(Sha256),
+  given: Schema.Array(
+    Schema.Struct({
+      name: Schema.String,
+      /** Its value as canonical JSON; absent for any text. */
+      value: Schema.optionalKey(Schema.String)
+    })
+  ).check(Schema.isMaxLength(GRANT_ARGUMENTS_MAX)),
+  files: Schema.Array(Schema.Struct({ path: Schema.String, sha256: Sha256 })).check(
+    Schema.isMaxLength(GRANT_FILES_MAX)
+  ),
   tools_sha256: Schema.optionalKey(Sha256)
 })
 export type GrantWords = typeof GrantWords.Type

@@ -57,7 +57,7 @@ const TEXTS: ReadonlyArray<readonly [what: string, work: (run: (character: strin
   ],
   ["brackets for Notion", (run) => toBlocks(run("["))],
   ["a list for Notion", (run) => toBlocks(`- a${run(" ")}\u2028b`)],
-  ["a call with half an address", (run) => grantOf({ tool: ToolName.make("x.y"), input: { a: run("<") } })],
+  ["a call with half an address", (run) => grantOf({ tool: ToolName.make("x.y"), input: { a: run("<") } }, [])],
   ["an address with many dots", (run) => known(`https://${run(".")}a`)],
   ["a message with many dots", (run) => triggered(`${run(".")}a`)]
 ]

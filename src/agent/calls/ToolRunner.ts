@@ -207,7 +207,7 @@ const confirmation = Effect.fnUntraced(function* (
   const why = asking?.confirm
   if (why === undefined) return undefined
   const labels = asking?.sources === undefined || asking.sources.length === 0 ? {} : { sources: asking.sources }
-  const files = attached === undefined ? {} : { files: yield* attached }
+  const files = attached === undefined ? {} : yield* attached
   return (yield* confirmations.ask(call_id, {
     tool: tool.llm.name,
     input,

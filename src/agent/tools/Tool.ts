@@ -79,6 +79,12 @@ export interface ToolOutcome {
   readonly notes?: ReadonlyArray<string>
 }
 
+/** The files that a call uses; `reads_unnamed` where there may be others, whose contents nobody can fix beforehand. */
+export interface UsedFiles {
+  readonly files: ReadonlyArray<AttachedFile>
+  readonly reads_unnamed?: true
+}
+
 /** A call whose input was decoded: what it locks and how it runs. */
 export interface PreparedCall {
   readonly locks: ReadonlyArray<LockRequest>
@@ -89,8 +95,8 @@ export interface PreparedCall {
   readonly readOnly?: boolean
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
-  /** The files that it would hand out, for the person who is asked. What `run` hands out is the same, or it refuses. */
-  readonly files?: Effect.Effect<ReadonlyArray<AttachedFile>, InvalidInput>
+  /** The files that it would hand out or that its command names, for the person who is asked. What `run` uses is the same, or it refuses. */
+  readonly files?: Effect.Effect<UsedFiles, InvalidInput>
   /** Interruptible; an interrupt leaves no process and no half-written file behind. */
   run(context: ToolContext): Effect.Effect<ToolOutcome>
 }

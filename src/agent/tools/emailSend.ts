@@ -158,7 +158,14 @@ export const emailSend = Effect.gen(function* () {
         locks: [],
         timeout_ms: SEND_TIMEOUT_MS,
         confirm: Effect.map(isNew(input), (yes) => (yes ? "new_recipients" : undefined)),
-        ...(attachments.length === 0 ? {} : { files: Effect.mapError(shown, ({ message }) => invalidInput(message)) }),
+        ...(attachments.length === 0
+          ? {}
+          : {
+              files: Effect.mapBoth(shown, {
+                onSuccess: (files) => ({ files }),
+                onFailure: ({ message }) => invalidInput(message)
+              })
+            }),
         run: ({ call_id }) =>
           Effect.catch(
             Effect.flatMap(shown, (facts) => send(input, facts, call_id)),

@@ -13,7 +13,8 @@ import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { changedFile, commandFiles } from "./commandFiles.ts"
+import { decodeInput, refusal, type Tool, type ToolOutcome, type UsedFiles } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { watchSendFolder } from "./sendFolder.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
@@ -70,6 +71,9 @@ const COMMAND: ReadonlyArray<Source> = ["command"]
 const fromNetwork = (outcome: ToolOutcome, online: boolean): ToolOutcome =>
   online ? { ...outcome, sources: COMMAND, acted: outcome.status === "success" ? "accepted" : "unknown" } : outcome
 
+const changed = (path: string): string =>
+  `${path} was changed after this call asked for approval, so nothing ran. Call again, and a person is asked about the file as it is now`
+
 const NOT_ASKED = "this lane has since read text from outside: call again, and a person will be asked about the network"
 
 export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | SecretStore | Workspace | GitAccess> =
@@ -97,14 +101,23 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
         const { command, network = !asks, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
         const online = network || !processes.cutsNetwork
         const tree = lane === undefined ? undefined : worktrees.of(lane)
+        const named = commandFiles(workspace, command, tree ?? "")
+        let shown: UsedFiles | undefined
         return {
           effect: asks && online ? "external" : "workspace",
+          // Taken once a person is asked, and compared under the lock of the run.
+          files: Effect.map(named, (now) => {
+            shown = now
+            return now
+          }),
           // Commands of jobs in worktrees of their own run beside each other.
           locks: [LockRequest.make({ resource: tree === undefined ? WORKSPACE_KEY : `${FILE_KEY}${tree}`, mode: "X" })],
           timeout_ms: timeout_ms + PROCESS_GRACE_MS + processes.turnMs,
           run: Effect.fnUntraced(
             function* ({ call_id, network: mayReachNetwork }) {
               if (online && !mayReachNetwork) return refusal({ message: NOT_ASKED })
+              const other = shown === undefined ? undefined : changedFile(shown, yield* named)
+              if (other !== undefined) return refusal({ message: changed(other) })
               const { env, scrub } = yield* git.forCall(call_id)
               const started = {
                 command: shell,

@@ -10,6 +10,7 @@ import type { GitIdentity } from "#schema/GitIdentity.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { sourceOf } from "#src/shared/session/sources.ts"
+import { withoutGrantWords } from "#src/shared/image/freeArguments.ts"
 import { inputDecoder } from "#src/shared/image/jsonSchema.ts"
 import { EVENT_DEPTH_MAX, isDeeperThan } from "#src/shared/text/canonicalJson.ts"
 import { type ProcessResult, ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
@@ -172,7 +173,7 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
   })
 
   const tool: Tool = {
-    llm: manifest.llm,
+    llm: { ...manifest.llm, input_schema: withoutGrantWords(manifest.llm.input_schema) },
     effect,
     lanes: lanesOf(manifest),
     readOnly: effect === "none",

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import { type AgentId, type CallId, EDGE, jobOf, type LaneId, Sha256 } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { freeOfTool } from "#src/choird/images/freeOfTool.ts"
 import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Proposals } from "./Proposals.ts"
@@ -204,7 +205,8 @@ export const makeAsk = Effect.gen(function* () {
         expires_ms: now_ms + running.approvals.timeout_ms
       })
       if (grant_id !== null) return { type: "granted", row, grant_id } as const
-      const dm = yield* tellAsked(running, row, { text: shownText(row), ...place })
+      const freeOf = (tool: string) => freeOfTool(config.home, agent_id, session.image_version, tool)
+      const dm = yield* tellAsked(running, row, { text: shownText(row), ...place, freeOf })
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
       return { type: "asked", row } as const
     },

@@ -1,5 +1,5 @@
 /** The messages about an approval at the DM where the agent's work was asked for, within the transaction of its row. */
-import { Clock, Effect, Result } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
@@ -10,8 +10,7 @@ import type { ApprovalRow } from "./approvalRows.ts"
 import { type Asking, askingText } from "./approvalText.ts"
 import { CARD_FACTS_CHARS_MAX, type Card, cardDigits, cardOf, decidedCard, documentName } from "./card.ts"
 import { cardSource } from "./cardRows.ts"
-import { briefText, readStored, shownText } from "./requestTypes.ts"
-import { grantOf } from "./grantWords.ts"
+import { briefText, grantOfRow, shownText } from "./requestTypes.ts"
 import { isAdmin, mayDecide } from "./decider.ts"
 
 interface Place {
@@ -74,9 +73,13 @@ export const countUnread = Effect.fnUntraced(function* (
 })
 
 /** The grants that a person at this DM may give along with the approval: of a call, and for an agent as a whole only by an admin. */
-const offerOf = Effect.fnUntraced(function* (config: Config, dm: ResourceName, row: ApprovalRow) {
-  const read = readStored(row.request_type, row.canonical)
-  const words = Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+const offerOf = Effect.fnUntraced(function* (
+  config: Config,
+  dm: ResourceName,
+  row: ApprovalRow,
+  freeOf: (tool: string) => ReadonlyArray<string>
+) {
+  const words = grantOfRow(row, freeOf)
   if (words === undefined) return undefined
   const now_ms = yield* Clock.currentTimeMillis
   return { words, job: row.job_id !== null, agent: isAdmin(config, dm), now_ms }
@@ -86,7 +89,13 @@ const offerOf = Effect.fnUntraced(function* (config: Config, dm: ResourceName, r
 export const tellAsked = Effect.fnUntraced(function* (
   config: Config,
   row: ApprovalRow,
-  facts: { readonly text: string; readonly state: SessionState; readonly dm: string | null }
+  facts: {
+    readonly text: string
+    readonly state: SessionState
+    readonly dm: string | null
+    /** The free arguments of a tool, by the image that asks. */
+    freeOf(tool: string): ReadonlyArray<string>
+  }
 ) {
   const place = yield* placeOf(config, row, facts)
   if (place === undefined) {
@@ -101,7 +110,7 @@ export const tellAsked = Effect.fnUntraced(function* (
     may_decide: mayDecide(config, place.dm, row)
   }
   const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
-  const offer = yield* offerOf(config, place.dm, row)
+  const offer = yield* offerOf(config, place.dm, row, facts.freeOf)
   const card: Card = hasButtons ? cardOf(asking, cardDigits(), offer) : { text: askingText(asking), form: {} }
   const message = { ...place, source: "choird", agent_id, session_id, kind: "notice" } as const
   const document: OutboxMessage | undefined =

@@ -1,14 +1,14 @@
 /** Standing grants, and how people revoke them. A use is counted under the lock of its row, so that a revocation binds the next call. */
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ConfirmTool } from "#schema/Approval.ts"
-import { type GrantScope, type GrantSummary, GrantWords } from "#schema/Grant.ts"
+import type { GrantScope, GrantSummary, GrantWords } from "#schema/Grant.ts"
 import { type AgentId, ApprovalId, GrantId, type JobName, type SessionId } from "#schema/Ids.ts"
 import { BUILT_IN_TOOLS } from "#src/shared/image/builtInTools.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
-import { covers, wordsText } from "./grantWords.ts"
+import { covers, readWords, wordsText } from "./grantWords.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { DAY_MS } from "#src/shared/days.ts"
 
@@ -21,8 +21,6 @@ export const GRANT_AGENT_MS = 7 * DAY_MS
 const GRANTS_STANDING_MAX = 64
 /** Grants that a list shows. */
 const GRANTS_LISTED_MAX = 200
-
-const decodeWords = Schema.decodeUnknownOption(GrantWords, { onExcessProperty: "error" })
 
 /** The work that a call belongs to; without a job it is edge's own. */
 export interface GrantHolder {
@@ -44,7 +42,7 @@ export const toolsOf = (tool: string, { tools_sha256 }: Pick<GrantHolder, "tools
 
 /**
  * Counts the use of the oldest standing grant that covers the call; within the transaction of the row that it approves. A grant of a tool ends
- * where the image has other tools than the person knew.
+ * where the image has other tools than the person knew, and one whose words an earlier Choir wrote ends in any case.
  */
 export const useGrant = Effect.fnUntraced(function* (holder: GrantHolder, call: ConfirmTool, now_ms: number) {
   const sql = yield* SqlClient.SqlClient
@@ -55,8 +53,8 @@ export const useGrant = Effect.fnUntraced(function* (holder: GrantHolder, call: 
     ORDER BY grant_id LIMIT ${GRANTS_STANDING_MAX} FOR UPDATE`
   const tools = toolsOf(call.tool, holder)
   const covering = standing.flatMap(({ grant_id, words }) =>
-    Option.match(decodeWords(words), {
-      onNone: () => [],
+    Option.match(readWords(words), {
+      onNone: () => [{ grant_id, isOfThese: false }],
       onSome: (decoded) => (covers(decoded, call) ? [{ grant_id, isOfThese: decoded.tools_sha256 === tools }] : [])
     })
   )
@@ -116,8 +114,8 @@ const summaryOf = ({ approval_id, created_at, grant_id, revoked_at, until, words
   ...row,
   grant_id: GrantId.make(grant_id),
   approval_id: ApprovalId.make(approval_id),
-  words: Option.match(decodeWords(words), {
-    onNone: () => "words that were removed, or that this version cannot read: it covers nothing",
+  words: Option.match(readWords(words), {
+    onNone: () => "nothing: its words were removed, or an earlier Choir wrote them; allow it again at the next card",
     onSome: wordsText
   }),
   until: until.toISOString(),

@@ -3,7 +3,7 @@
  * whatever keys they stand; then everything else, short values first. Pure.
  */
 import { visibleJson } from "./approvalText.ts"
-import { HOSTS, PATHS, RECIPIENTS } from "./grantWords.ts"
+import { HOSTS, PATHS, RECIPIENTS } from "#src/shared/image/argumentNames.ts"
 
 /** Characters of a value that says whom, where or how much; no shorter one is cut. */
 export const REACH_CHARS_MAX = 300

@@ -9,6 +9,8 @@ import { API_PROBLEM_CHARS_MAX } from "#src/shared/limits.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { rehearsalText } from "./rehearsalText.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleLine } from "./approvalText.ts"
+import type { GrantWords } from "#schema/Grant.ts"
+import { grantOf } from "./grantWords.ts"
 import { type Brief, confirmBrief, confirmSummary, confirmText } from "./confirmText.ts"
 
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
@@ -104,6 +106,17 @@ export const readStored = (request_type: string, canonical: string): Result.Resu
     }),
     (payload) => understand(request_type, payload)
   )
+
+/** The words of a grant for more calls like a stored one; `undefined` where there can be none. */
+export const grantOfRow = (
+  { canonical, request_type }: Pick<ApprovalRow, "canonical" | "request_type">,
+  freeOf: (tool: string) => ReadonlyArray<string>
+): GrantWords | undefined => {
+  const read = readStored(request_type, canonical)
+  return Result.isSuccess(read) && read.success.type === "confirm_tool"
+    ? grantOf(read.success.call, freeOf(read.success.call.tool))
+    : undefined
+}
 
 /** The complete text of a stored request for a person, also of one that cannot be executed any longer. */
 export const shownText = ({

@@ -1,10 +1,11 @@
 /** The one decision of an approval (R52): made under the lock of its session, and sent to everyone who waits for it. */
-import { Clock, Effect, Result } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Resolution } from "#schema/Approval.ts"
 import type { GrantScope } from "#schema/Grant.ts"
 import { jobOf, type ResourceName } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { freeOfTool } from "#src/choird/images/freeOfTool.ts"
 import { toolsDigest } from "#src/choird/images/toolsDigest.ts"
 import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
@@ -16,8 +17,7 @@ import { expiredText } from "./approvalText.ts"
 import { editCard, tellMore } from "./askPerson.ts"
 import { byWhom } from "./card.ts"
 import { insertGrant } from "./grantRows.ts"
-import { grantOf } from "./grantWords.ts"
-import { readStored } from "./requestTypes.ts"
+import { grantOfRow } from "./requestTypes.ts"
 import { decidedNote, decidedText } from "./proposalNotes.ts"
 
 type ApprovalRow = rows.ApprovalRow
@@ -47,9 +47,7 @@ const makeGrantMore = Effect.map(ConfigStore, ({ home }) =>
     now_ms: number
   ) {
     const { agent_id, approval_id, job_id, lane, session_id } = row
-    const read = readStored(row.request_type, row.canonical)
-    const words =
-      Result.isSuccess(read) && read.success.type === "confirm_tool" ? grantOf(read.success.call) : undefined
+    const words = grantOfRow(row, (tool) => freeOfTool(home, agent_id, image_version, tool))
     if (words === undefined || (scope === "job" && job_id === null)) return "NO_GRANT" as const
     const job_name = jobOf(lane) ?? null
     const tools_sha256 = toolsDigest(home, agent_id, image_version)

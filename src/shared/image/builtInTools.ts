@@ -4,9 +4,11 @@ import type { Capability } from "#schema/Capability.ts"
 /** Tools by their names, each with its capabilities. */
 export type ToolCapabilities = ReadonlyMap<string, ReadonlyArray<Capability>>
 
+export const EXEC_TOOL = "choir.exec"
+
 /** A command can do whatever its programs can. Long-term memory and a job's own report are Choir's and need nothing. */
 const TABLE: Readonly<Record<string, ReadonlyArray<Capability>>> = {
-  "choir.exec": ["fs:read", "fs:write", "net", "exec"],
+  [EXEC_TOOL]: ["fs:read", "fs:write", "net", "exec"],
   "choir.fs.read": ["fs:read"],
   "choir.fs.write": ["fs:write"],
   "choir.fs.edit": ["fs:read", "fs:write"],
@@ -49,5 +51,10 @@ export const BUILT_IN_CAPABILITIES: ToolCapabilities = new Map(Object.entries({ 
 
 /** The tools that every agent has. */
 export const TOOLS_OF_ALL: ReadonlyArray<string> = Object.keys(TABLE)
+
+/** The arguments of Choir's own tools that are free text: a grant covers any text there. A tool that is not named has none. */
+export const BUILT_IN_FREE: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+  ["choir.email.send", ["subject", "text"]]
+])
 
 export const BUILT_IN_TOOLS: ReadonlyArray<string> = [...TOOLS_OF_ALL, ...Object.keys(OF_SOME)]

@@ -11,6 +11,7 @@ import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/jsonKeys.ts"
 import { decodeBounded, depthProblem } from "./boundedJson.ts"
 import { BUILT_IN_TOOLS } from "./builtInTools.ts"
+import { grantProblems } from "./freeArguments.ts"
 import { lockKey, LOCKSET_LOCKS_MAX } from "./lockKey.ts"
 import { toolSchemaProblems } from "./toolSchema.ts"
 
@@ -114,10 +115,12 @@ const meaningProblems = (scope: ToolScope, value: unknown): ReadonlyArray<Proble
     ...(typeof name === "string" && (name === PROPOSE || BUILT_IN_TOOLS.includes(name))
       ? [{ path: "llm.name", reason: `a built-in tool has the name ${name}: choose another` }]
       : []),
-    ...(isObject(input_schema) ? toolSchemaProblems(input_schema) : []).map(({ path, reason }) => ({
-      path: path === "" ? "llm.input_schema" : `llm.input_schema.${path}`,
-      reason
-    })),
+    ...(isObject(input_schema) ? [...toolSchemaProblems(input_schema), ...grantProblems(input_schema)] : []).map(
+      ({ path, reason }) => ({
+        path: path === "" ? "llm.input_schema" : `llm.input_schema.${path}`,
+        reason
+      })
+    ),
     ...lockProblems(locks),
     ...(typeof exec_path === "string" && exec_path !== "" && toolExecutable(scope, exec_path) === undefined
       ? [

@@ -14,7 +14,7 @@ describe("an attachment", () => {
       const ada = yield* mailTools(NO_SERVER, "ada")
       ada.put(PLAN, "approved")
       const { files, run } = yield* ada.prepareSend(1, MAIL)
-      assert.deepStrictEqual(yield* files, [{ path: PLAN, bytes: 8, sha256: sha256("approved") }])
+      assert.deepStrictEqual(yield* files, { files: [{ path: PLAN, bytes: 8, sha256: sha256("approved") }] })
       assert.match((yield* run).summary, /\(IMAP\) cannot be used.*Nothing was sent/u)
     })
   )

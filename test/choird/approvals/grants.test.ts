@@ -94,7 +94,7 @@ describeStores("standing grants", (it) => {
       yield* grantBy(first.approval_id)
       const [grant] = yield* approvals.grants({ agent_id: talk.caller.agent_id, all: false })
       assert.deepInclude(grant, { scope: "agent", uses: 0, uses_max: GRANT_USES_MAX, created_by: "gateway:bot/phone" })
-      assert.include(grant?.words, "only to ada@example.org")
+      assert.include(grant?.words, 'to: "ada@example.org"')
       const second = yield* ask(talk, "b")
       assert.deepStrictEqual([second.status, second.grant_id], ["approved", grant?.grant_id])
       // The same request again is the same approval, and not another use.
@@ -215,6 +215,45 @@ describeStores("standing grants", (it) => {
         [(yield* find(decided.approval_id)).outcome, (yield* find(undecided.approval_id)).status],
         ["not run: cancelled", "expired"]
       )
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("with the words of an earlier Choir, which left more open, cover nothing and end", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const approvals = yield* Approvals
+      const talk = yield* waiting(["t"], ["u"])
+      const { agent_id } = talk.caller
+      yield* grantBy((yield* ask(talk, "t")).approval_id)
+      const words = { tool: "mail.send", arguments: ["body", "to"], recipients: [INPUT.to], paths: [], hosts: [] }
+      yield* sql`UPDATE choir_control.grants SET words = ${JSON.stringify(words)}::jsonb WHERE agent_id = ${agent_id}`
+      assert.match((yield* approvals.grants({ agent_id, all: false }))[0]?.words ?? "", /^nothing: .*earlier Choir/u)
+      assert.strictEqual((yield* ask(talk, "u")).status, "pending")
+      assert.isNotNull((yield* approvals.grants({ agent_id, all: true }))[0]?.revoked_at)
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("leave open what the manifest of the image's tool declares free, and fix the rest", () =>
+    Effect.gen(function* () {
+      const approvals = yield* Approvals
+      const input = { to: "ada@example.org", caption: "a", text: "b" }
+      const talk = yield* waiting(["v", input], ["w", { ...input, caption: "c" }], ["x", { ...input, text: "c" }])
+      const { agent_id } = talk.caller
+      yield* withTools(talk, "1")
+      const { home } = yield* ConfigStore
+      const folder = join(home, "images", agent_id, "0000000", "choir", "tools", "agent")
+      mkdirSync(folder, { recursive: true })
+      const text = { type: "string" }
+      const properties = { to: text, caption: { ...text, "x-grant": "any" }, text }
+      const llm = { name: "mail.send", description: "Send it", input_schema: { type: "object", properties } }
+      writeFileSync(join(folder, "mail.json"), JSON.stringify({ llm, runtime: { exec_path: "mail" } }))
+      yield* grantBy((yield* ask(talk, "v", input)).approval_id)
+      assert.strictEqual(
+        (yield* approvals.grants({ agent_id, all: false }))[0]?.words,
+        'calls of mail.send with text: "b", to: "ada@example.org", caption: any text, and no other arguments'
+      )
+      assert.strictEqual((yield* ask(talk, "w", { ...input, caption: "c" })).status, "approved")
+      assert.strictEqual((yield* ask(talk, "x", { ...input, text: "c" })).status, "pending")
     }).pipe(Effect.provide(stores))
   )
 

@@ -147,7 +147,7 @@ describe("cards of approvals on Telegram", () => {
         yield* start(run)
         const { agent_id, approval_id, call, talk } = yield* asked(PHONE)
         const card = yield* cardOf(bot, approval_id)
-        const words = "calls to mail.send, only to ada@example.org, with no arguments other than to"
+        const words = 'calls of mail.send with to: "ada@example.org", and no other arguments'
         assert.match(
           card.text ?? "",
           new RegExp(`allow up to 20 more, for this agent until [0-9-]{10}: ${words}\\.`, "u")

@@ -1,0 +1,107 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { changedFile, commandFiles, fileWords } from "#src/agent/tools/commandFiles.ts"
+import { exec } from "#src/agent/tools/exec.ts"
+import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { sha256 } from "#src/shared/events/hashChain.ts"
+import { laneThatSaw, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
+
+const filled = Effect.gen(function* () {
+  const { root } = yield* temporaryWorkspace
+  const workspace = Context.get(yield* Layer.build(Workspace.layer({ root })), Workspace)
+  mkdirSync(join(root, "lib"))
+  writeFileSync(join(root, "report.sh"), "echo a\n")
+  writeFileSync(join(root, "lib/x.sh"), "echo b\n")
+  writeFileSync(join(root, "data=1.csv"), "1\n")
+  symlinkSync("report.sh", join(root, "link.sh"))
+  const filesOf = (command: string, base = "") =>
+    Effect.map(commandFiles(workspace, command, base), ({ files, reads_unnamed }) =>
+      reads_unnamed === true ? "untold" : files.map(({ path }) => path)
+    )
+  return { root, workspace, filesOf }
+})
+
+describe("the files of a command", () => {
+  it.effect("are those of the workspace that its words name, however they are written", () =>
+    Effect.gen(function* () {
+      const { filesOf, root } = yield* filled
+      for (const [command, files] of [
+        ["sh report.sh", ["report.sh"]],
+        ["sh ./report.sh && sh 'lib/x.sh'", ["report.sh", "lib/x.sh"]],
+        [`sh /workspace/report.sh; sh ${root}/lib/x.sh`, ["report.sh", "lib/x.sh"]],
+        ["sh <report.sh", ["report.sh"]],
+        ['bash -c "sh report.sh"', ["report.sh"]],
+        ["curl -Treport.sh https://a.example/report", ["report.sh"]],
+        ["curl -d @report.sh https://a.example/", ["report.sh"]],
+        ["tool --input=report.sh", ["report.sh"]],
+        ["cat data=1.csv", ["data=1.csv"]],
+        ["sh lib/../report.sh", ["report.sh"]],
+        ["/usr/bin/curl https://a.example/ -o /dev/null", []],
+        ["sh later.sh", []]
+      ] as const)
+        assert.deepStrictEqual(yield* filesOf(command), [...files], command)
+      assert.deepStrictEqual(yield* filesOf("sh x.sh", "lib"), ["lib/x.sh"])
+    })
+  )
+
+  it.effect("are not told where a shell makes other words, or a program reads what nobody named", () =>
+    Effect.gen(function* () {
+      const { filesOf } = yield* filled
+      for (const command of [
+        "sh *.sh",
+        "sh $X",
+        "sh `cat which`",
+        "sh {report,x}.sh",
+        "sh repor?.sh",
+        "sh ~/x.sh",
+        "sh rep\\ort.sh",
+        "cd lib && sh x.sh",
+        "make deploy",
+        "npm publish",
+        "/usr/bin/git push origin main",
+        "python3 -m report",
+        "sh lib",
+        "ls .",
+        "sh link.sh",
+        "sh /tmp/x.sh",
+        "sh ../x.sh",
+        "echo a\nsh report.sh"
+      ])
+        assert.strictEqual(yield* filesOf(command), "untold", command)
+    })
+  )
+
+  it("of a text with very many words are not told", () => {
+    assert.isUndefined(fileWords("a ".repeat(10_000)))
+  })
+
+  it("differ where one was changed, came or went", () => {
+    const file = (path: string, content: string) => ({ path, bytes: 1, sha256: sha256(content) })
+    const [one, two] = [file("a", "1"), file("b", "1")]
+    assert.isUndefined(changedFile({ files: [one, two] }, { files: [two, one] }))
+    assert.strictEqual(changedFile({ files: [one] }, { files: [file("a", "2")] }), "a")
+    assert.strictEqual(changedFile({ files: [one] }, { files: [one, two] }), "b")
+    assert.strictEqual(changedFile({ files: [one, two] }, { files: [one] }), "b")
+  })
+
+  it.live("are the ones that run: a script that was changed since a person was asked runs nothing", () =>
+    Effect.gen(function* () {
+      const { root } = yield* filled
+      const tool = yield* Effect.provideContext(exec, yield* toolServices(root))
+      const asked = yield* tool.prepare({ command: "sh report.sh > out" })
+      assert.deepStrictEqual(
+        (yield* asked.files ?? Effect.die("no files")).files.map(({ sha256 }) => sha256),
+        [sha256("echo a\n")]
+      )
+      writeFileSync(join(root, "report.sh"), "echo evil\n")
+      const { status, summary } = yield* asked.run(laneThatSaw())
+      assert.strictEqual(status, "error")
+      assert.match(summary, /^report\.sh was changed after this call asked for approval, so nothing ran/u)
+      // A call about which nobody is asked runs the file as it is.
+      const { status: unasked } = yield* (yield* tool.prepare({ command: "sh report.sh" })).run(laneThatSaw())
+      assert.strictEqual(unasked, "success")
+    })
+  )
+})
