@@ -16,6 +16,10 @@ export interface ChatCommand {
   readonly choose?: ChoiceKind
   /** Works in a chat where no agent is. */
   readonly alone?: true
+  /** Tells what the agent knows or was told. In a group the answer goes to the sender's private chat alone. */
+  readonly in_private?: true
+  /** Decides by the rights of the sender's own DM about the asking agent, so that a group asks for no more. */
+  readonly by_own_rights?: true
   /** The verb of `choirctl session` that gives a running session the same order, with its help. */
   readonly steers?: { readonly verb: string; readonly help: string }
 }
@@ -43,8 +47,13 @@ const table = {
     help: "Summarise the older part of the conversation",
     steers: { verb: "compact", help: "Summarise the older part of a lane's working memory" }
   },
-  events: { who: "everybody", usage: " [count]", help: "List the latest events of the session" },
-  context: { who: "everybody", usage: "", help: "Show what fills the model's context, and how much room is left" },
+  events: { who: "everybody", usage: " [count]", help: "List the latest events of the session", in_private: true },
+  context: {
+    who: "everybody",
+    usage: "",
+    help: "Show what fills the model's context, and how much room is left",
+    in_private: true
+  },
   model: { who: "everybody", usage: "", help: "Show which model is in use" },
   "model llm": { who: "everybody", usage: " <name>", help: "Switch to another model", choose: "model" },
   rich: {
@@ -82,21 +91,29 @@ const table = {
     who: "everybody",
     usage: " [number]",
     help: "Approve what the agent asks for; without a number the only request",
-    choose: "approval"
+    choose: "approval",
+    by_own_rights: true
   },
   reject: {
     who: "everybody",
     usage: " [number] [reason]",
     help: "Reject what the agent asks for; without a number the only request",
-    choose: "approval"
+    choose: "approval",
+    by_own_rights: true
   },
   grants: { who: "everybody", usage: "", help: "List what the agent may do without asking" },
   "grants revoke": { who: "everybody", usage: " <number>", help: "Revoke one of these; the agent asks again" },
-  memory: { who: "everybody", usage: " [words]", help: "Show what the agent knows, or search what it remembers" },
+  memory: {
+    who: "everybody",
+    usage: " [words]",
+    help: "Show what the agent knows, or search what it remembers",
+    in_private: true
+  },
   forget: {
     who: "everybody",
     usage: " <words>",
-    help: "Remove a fact, or everything with these words; asks first"
+    help: "Remove a fact, or everything with these words; asks first",
+    in_private: true
   },
   start: {
     who: "admin",

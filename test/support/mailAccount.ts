@@ -8,7 +8,7 @@ import { emailCheck } from "#src/agent/tools/emailCheck.ts"
 import { emailReceive } from "#src/agent/tools/emailReceive.ts"
 import { emailSend } from "#src/agent/tools/emailSend.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
-import type { Tool } from "#src/agent/tools/Tool.ts"
+import type { Tool, UsedFiles } from "#src/agent/tools/Tool.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
 import { agentConfig } from "./testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "./workspace.ts"
@@ -58,7 +58,7 @@ export const mailTools = Effect.fnUntraced(function* (
     check: (input: unknown) => run(check, input, mailCall(0)),
     /** A call that is prepared, with what a person is shown of its files, and not run yet. */
     prepareSend: (n: number | string, input: unknown) =>
-      Effect.map(send.prepare(input), ({ files = Effect.succeed([]), run }) => ({
+      Effect.map(send.prepare(input), ({ files = Effect.succeed<UsedFiles>({ files: [] }), run }) => ({
         files,
         run: run({ ...laneThatSaw(), call_id: mailCall(n) })
       })),

@@ -45,7 +45,7 @@ export const lifecycle = Layer.mock(Lifecycle, {
 })
 
 /** Nobody waits, and nothing is being written. */
-const quietServices = Layer.mergeAll(
+export const quietServices = Layer.mergeAll(
   quietMemory,
   Choices.layer,
   Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),

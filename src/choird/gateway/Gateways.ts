@@ -112,6 +112,9 @@ const EDIT_PROBLEMS: Readonly<Partial<Record<Edited, string>>> = {
   full: "My queue is full, so I did not take this edit. Please resend it later as a new message."
 }
 
+/** The line in a group about an answer that is not for everybody there. */
+const IN_PRIVATE = "I answered in your private chat with me."
+
 const NO_FILE: Attached = { attachments: [] }
 
 /** Fetches the file of a message into the workspace of its agent. */
@@ -281,10 +284,14 @@ const make = Effect.fnUntraced(function* () {
   const run = Effect.fnUntraced(function* (
     gateway: ResourceName,
     { id }: Pick<Arrival, "id">,
-    { admin, agent_id, command, dm, writer }: Extract<Route, { readonly type: "command" }>
+    { admin, agent_id, command, dm, in_private, writer }: Extract<Route, { readonly type: "command" }>
   ) {
-    const answer = yield* commands.run(command, { agent_id, gateway, dm, writer, request_id: id, admin })
-    yield* tell(gateway, { id }, { agent_id, dm, ...answer })
+    const answered_in = in_private === true ? writer : dm
+    const speaker = { agent_id, gateway, dm: answered_in, writer, request_id: id, admin }
+    const answer = yield* commands.run(command, speaker)
+    yield* tell(gateway, { id }, { agent_id, dm: answered_in, ...answer })
+    if (in_private === true)
+      yield* tell(gateway, { id: `${id}/group` }, { agent_id, dm, kind: "notice", text: IN_PRIVATE })
   })
 
   /** Runs a command that the agent itself answers, or never does: nobody else's messages wait for it. One at a time is enough. */

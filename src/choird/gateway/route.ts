@@ -80,6 +80,8 @@ export type Route =
       readonly command: Command
       readonly admin: boolean
       readonly writer: ResourceName
+      /** Written in a group, and answered in the writer's private chat. */
+      readonly in_private?: true
     } & Place)
   | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
 
@@ -121,6 +123,26 @@ const namedAgent = (command: Command) => ("agent_id" in command ? command.agent_
 const isAlone = (words: CommandWords, command: Command) =>
   CHAT_COMMANDS[words].alone === true || namedAgent(command) !== undefined
 
+/** The DMs that an agent talks to: those of its run, else of its defaults. */
+const dmsOf = (config: Config, { agent_id }: Place, last: AgentView | undefined): ReadonlyArray<ResourceName> => {
+  if (last !== undefined && last.bindings !== null) return boundDms(last.bindings)
+  return Object.hasOwn(config.agents, agent_id) ? dmList(config.agents[agent_id]?.defaults.dm) : []
+}
+
+/**
+ * Whether somebody in a group may command its agent: whoever talks with that agent in a chat of their own. Anybody else is a stranger there, whatever
+ * other agent they talk to. What decides by the sender's own rights looks at those, and an admin hears where their commands belong.
+ */
+const mayCommandHere = (
+  config: Config,
+  read: Read,
+  place: Place & { readonly admin: boolean; readonly last: AgentView | undefined; readonly writer: ResourceName }
+): boolean =>
+  place.agent_id === NOBODY ||
+  dmsOf(config, place, place.last).includes(place.writer) ||
+  (read.type !== "say" &&
+    (CHAT_COMMANDS[read.words].by_own_rights === true || (place.admin && CHAT_COMMANDS[read.words].who === "admin")))
+
 /** Why a command is not for this sender, in words for them; undefined if it is. */
 const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; agent_id: AgentId; group: boolean }) => {
   if (read.type === "say") return undefined
@@ -145,14 +167,16 @@ const routeCommand = (
     readonly writer: ResourceName
   }
 ): Route => {
-  const { admin, agent_id, dm, last, writer } = place
+  const { admin, agent_id, dm, group, last, writer } = place
+  if (group && !mayCommandHere(config, read, place)) return { type: "stranger" }
   const reason = forbidden(read, place)
   if (reason !== undefined) return { type: "refuse", kind: "NOT_ADMIN", dm, agent_id, text: reason }
   if (read.type === "say") return { type: "say", dm, agent_id, text: read.text }
   if (read.type === "forbidden") return { type: "stranger" }
   if ((last === undefined || !isThere(last)) && !isAlone(read.words, read.command))
     return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
-  return { type: "command", dm, agent_id, admin, writer, command: read.command }
+  const aside = group && CHAT_COMMANDS[read.words].in_private === true ? ({ in_private: true } as const) : {}
+  return { type: "command", dm, agent_id, admin, writer, command: read.command, ...aside }
 }
 
 export const route = (

@@ -35,7 +35,7 @@ const makeTools = (ledger: Array<string>) => [
   testTool(
     "out.attach",
     ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "sent" })),
-    { effect: "external", files: Effect.succeed(FILES) }
+    { effect: "external", files: Effect.succeed({ files: FILES }) }
   ),
   testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }), {
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]

@@ -60,7 +60,7 @@ describe("every command", () => {
         it(`by ${who === "admin" ? "an admin" : `a ${who}`}, about the ${whose} agent, in a ${where} chat`, () => {
           const dm = where === "group" ? FAMILY : DM_OF[who]
           const views = [
-            agentView(AgentId.make("own"), { bindings: { ...BINDINGS, dm } }),
+            agentView(AgentId.make("own"), { bindings: { ...BINDINGS, dm, dms: [dm, DM_OF[who]] } }),
             agentView(AgentId.make("other"), { bindings: { ...BINDINGS, dm: ResourceName.make("desk") } })
           ]
           for (const { usage, who: whom, words } of chatCommands) {
