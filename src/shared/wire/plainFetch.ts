@@ -5,7 +5,7 @@
 import type { Agent, Dispatcher } from "@effect/platform-node/Undici"
 
 /** Statuses of answers without a body. */
-const WITHOUT_BODY = [101, 204, 205, 304]
+const WITHOUT_BODY = new Set([101, 204, 205, 304])
 
 type PlainBody = string | Uint8Array<ArrayBuffer> | FormData | URLSearchParams | AsyncIterable<Uint8Array>
 
@@ -81,7 +81,7 @@ const answer = ({ body, headers, statusCode }: Dispatcher.ResponseData, init: Pl
     const text = textOf(value)
     return text === undefined ? [] : [[name, text] as [string, string]]
   })
-  const isEmpty = WITHOUT_BODY.includes(statusCode) || init.method === "HEAD"
+  const isEmpty = WITHOUT_BODY.has(statusCode) || init.method === "HEAD"
   if (isEmpty) body.resume()
   return new Response(isEmpty ? null : limited(body, init.bytes_max ?? Number.POSITIVE_INFINITY), {
     status: statusCode,
