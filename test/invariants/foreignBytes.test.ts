@@ -6,7 +6,7 @@ import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
 /** Modules that unpack, and packages that parse formats. */
 const DECODER =
-  /(?:from|import\()\s*"(node:zlib|zlib|@mozilla\/readability|linkedom|turndown|postal-mime|imapflow|nodemailer|tar-stream|yaml|@energetic-ai\/[\w-]+)"|\b(?:De)?[Cc]ompressionStream\b|\bTextDecoder\(\s*(?!"utf-8")[^)\s]/u
+  /(?:from|import\()\s*"((?:node:)?zlib|@mozilla\/readability|linkedom|turndown|postal-mime|imapflow|nodemailer|tar-stream|yaml|@energetic-ai\/[\w-]+)"|\b(?:De)?[Cc]ompressionStream\b|\bTextDecoder\(\s*(?!"utf-8")[^)\s]/u
 
 /** In the process of one page (src/choird/workers/page-worker.ts): {@link CLOSED} holds who may load them. */
 const IN_CLOSED_PROCESS = ["src/choird/workers/pageBody.ts", "src/choird/workers/pageMarkdown.ts"]
@@ -23,7 +23,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "src/agent/mail/boundedMime.ts":
     "in the agent's sandbox: JavaScript alone, with limits on lines, depth and bytes; nothing is unpacked",
   "src/agent/mail/mailClients.ts":
-    "in the agent\'s sandbox: lines and literals with limits, compression of the connection is off, and no address of a draft is fetched",
+    "in the agent's sandbox: lines and literals with limits, compression of the connection is off, and no address of a draft is fetched",
   "src/choird/database/Backup.ts": "packs choird's own database",
   "src/choird/memory/embedding-worker.ts":
     "texts of agents in a thread of choird: JavaScript and WebAssembly, with a limit on the heap; nothing is unpacked",
