@@ -264,6 +264,14 @@ const makeToJob = Effect.gen(function* () {
   })
 })
 
+/** The route that a person means, by the message that they reply to and by the topic that they write in. */
+const makeMeant = Effect.gen(function* () {
+  const toCard = yield* makeToCard
+  const toJob = yield* makeToJob
+  return (to: Route, gateway: ResourceName, arrival: Arrival) =>
+    Effect.flatMap(toCard(to, gateway, arrival), (meant) => toJob(meant, arrival))
+})
+
 const make = Effect.fnUntraced(function* () {
   const choices = yield* Choices
   const commands = yield* GatewayCommands
@@ -276,8 +284,7 @@ const make = Effect.fnUntraced(function* () {
   const store = yield* makeStore
   const stranger = yield* makeStranger
   const tell = yield* makeTell
-  const toCard = yield* makeToCard
-  const toJob = yield* makeToJob
+  const meant = yield* makeMeant
   const scope = yield* Effect.scope
   const asked = new Set<AgentId>()
 
@@ -309,8 +316,7 @@ const make = Effect.fnUntraced(function* () {
   /** The route of an arrival. A number that chooses from a list which the chat was shown is the command that it completes. */
   const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
     const views = yield* lifecycle.list
-    const meant = yield* toCard(route(running, views, gateway, arrival), gateway, arrival)
-    const to = yield* toJob(meant, arrival)
+    const to = yield* meant(route(running, views, gateway, arrival), gateway, arrival)
     if (arrival.edited === true || (to.type !== "message" && to.type !== "command")) return to
     const chosen = yield* choices.take({ gateway, dm: to.dm }, arrival.text ?? "")
     if (chosen !== undefined && arrival.forwarded !== true)

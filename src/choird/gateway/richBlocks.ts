@@ -116,14 +116,21 @@ const tableOf = (lines: ReadonlyArray<string>): RichBlock => {
 
 type Item = Extract<Block, { readonly type: "item" }>
 
+/** The first item behind one that does not belong to it. */
+const endOf = (items: ReadonlyArray<Item>, at: number, depth: number): number => {
+  const indent = items[at]?.indent ?? 0
+  let next = at + 1
+  if (depth < LISTS_NESTED_MAX) while ((items[next]?.indent ?? 0) > indent) next += 1
+  return next
+}
+
 /** A list of items, of which those that are indented more belong to the one above them. */
 const listOf = (items: ReadonlyArray<Item>, depth = 1): RichBlock => {
   const found: Array<RichItem> = []
   for (let at = 0; at < items.length;) {
     const item = items[at]
     if (item === undefined) break
-    let next = at + 1
-    while (depth < LISTS_NESTED_MAX && (items[next]?.indent ?? 0) > item.indent) next += 1
+    const next = endOf(items, at, depth)
     const below = items.slice(at + 1, next)
     found.push({
       blocks: [paragraph(item.text), ...(below.length === 0 ? [] : [listOf(below, depth + 1)])],
