@@ -16,7 +16,7 @@ const said = (text: string) => ({ agent_id, source: "event", text }) as const
 
 /** Signs that a person may take for the mark: diamonds, squares, flowers, letters of old scripts, and letters in signs. */
 const SIGNS = [
-  ..."◆◇♦⬥❖🔶🔷💠⯁🞜🞝🞞◊⋄⟐⧪⟡⯎⯏✦⌑🔸💎🞔🞙🞛🟐⬗🮮🮯𝇋۞❂⬩⯌⬪◘■🔻⯐⏣❥🟔◾⧫⬖⟠᛫ᛜꕤ•※·",
+  ...Array.from("◆◇♦⬥❖🔶🔷💠⯁🞜🞝🞞◊⋄⟐⧪⟡⯎⯏✦⌑🔸💎🞔🞙🞛🟐⬗🮮🮯𝇋۞❂⬩⯌⬪◘■🔻⯐⏣❥🟔◾⧫⬖⟠᛫ᛜꕤ•※·"),
   "♦\uFE0F",
   "◀▶",
   "a\u20DF",

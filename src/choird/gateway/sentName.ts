@@ -16,13 +16,15 @@ const ALIKE: ReadonlyMap<string, string> = new Map(
     o: "оοօσᴏ০٥০໐०ס߀ⲟө0",
     v: "ѵνᴠⴸѴ٧۷∨ט",
     l: "іӏιɩןاווӀⵏꓲｌʟ1i|ı"
-  }).flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const))
+  }).flatMap(([letter, others]) => Array.from(others, (other) => [other, letter] as const))
 )
 
 /** The letters and digits of a name, each as that which it looks like. */
 const skeleton = (name: string): string =>
-  [...name.normalize("NFKD").toLowerCase().normalize("NFKD")]
-    .map((character) => ALIKE.get(character) ?? (/\p{N}/u.test(character) ? "0" : character))
+  Array.from(
+    name.normalize("NFKD").toLowerCase().normalize("NFKD"),
+    (character) => ALIKE.get(character) ?? (/\p{N}/u.test(character) ? "0" : character)
+  )
     .join("")
     .replaceAll(/[^a-z0]/gu, "")
 

@@ -12,7 +12,7 @@ const JOINING = [
 const FLAGS = ["gbeng", "gbsct", "gbwls"]
   .map(
     (place) =>
-      `\u{1F3F4}${[...place].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join("")}\u{E007F}`
+      `\u{1F3F4}${Array.from(place, (letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join("")}\u{E007F}`
   )
   .join("|")
 

@@ -249,9 +249,9 @@ const sendRichMessage = (bot: BotState, call: ApiCall): ApiReply => {
   if (rich === undefined || contents.length !== 1) return badRequest("rich message must have exactly one content")
   const { blocks, html, markdown } = rich
   const source = [markdown, html].find((one) => typeof one === "string")
-  if (source !== undefined && (String(source).trim() === "" || String(source).length > RICH_CHARS_MAX))
+  if (source !== undefined && (source.trim() === "" || source.length > RICH_CHARS_MAX))
     return badRequest("rich message is too long or empty")
-  const rich_shown = source === undefined ? richFromBlocks(blocks) : richMarkdown(String(source))
+  const rich_shown = source === undefined ? richFromBlocks(blocks) : richMarkdown(source)
   if (typeof rich_shown === "string") return badRequest(rich_shown)
   const place = placed(bot, call)
   return isReply(place) ? place : keep(bot, call, { rich_message: rich, rich_shown, ...place })
