@@ -32,9 +32,19 @@ const plain = (address: string): string | undefined => {
   return url.href
 }
 
+/** What the site of an address is told by it, as one text. */
+export const wantedKey = ({ address, any_fragment }: WantedAddress): string =>
+  (any_fragment ? plain(address) : URL.parse(address)?.href) ?? address
+
 /** Whether an address that was shown is the wanted one. An address that was shown with a fragment is known without it too. */
-const isWanted = (shown: string, { address, any_fragment }: WantedAddress): boolean =>
-  URL.parse(shown)?.href === address || plain(shown) === (any_fragment ? plain(address) : address)
+export const isWanted = (shown: string, wanted: WantedAddress): boolean => {
+  const key = wantedKey(wanted)
+  return URL.parse(shown)?.href === key || plain(shown) === key
+}
+
+/** The addresses in a text, each also without the signs of the sentence behind it. */
+export const addressesIn = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(ADDRESS)].flatMap(([address]) => [address, withoutEnd(address, AFTER)])
 
 const isIn = (text: string, wanted: WantedAddress): boolean => {
   for (const [address] of text.matchAll(ADDRESS))

