@@ -124,7 +124,7 @@ export interface Tool {
   /** Whether models are offered it by another name alone (`offeredName`); a call by its own is taken all the same. */
   readonly unlisted?: boolean
   /**
-   * Strict on types, lenient on unknown keys; fails with a sentence for the model. Without the lane that calls, the effect is the
+   * Strict on types and keys; fails with a sentence for the model. Without the lane that calls, the effect is the
    * greatest that the input may have.
    */
   prepare(input: unknown, lane?: LaneId): Effect.Effect<PreparedCall, InvalidInput>
@@ -143,11 +143,16 @@ export interface InvalidInput {
 
 export const invalidInput = (problem: string): InvalidInput => ({ _tag: "InvalidInput", problem })
 
-/** Strict on types; unknown keys are dropped (docs/tools.md, Built-in tools). Every problem is reported at once, with its fix. */
+/**
+ * Strict on types and keys (docs/tools.md, Built-in tools): a key that is dropped in silence may have been meant to narrow what the call does. The schema of a
+ * manifest says itself which further keys it takes. Every problem is reported at once, with its fix.
+ */
 export const decodeInput = <S extends Schema.Decoder<unknown>>(
-  schema: S
+  schema: S,
+  further_keys: "refused" | "of the schema" = "refused"
 ): ((input: unknown) => Effect.Effect<S["Type"], InvalidInput>) => {
-  const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
+  const onExcessProperty = further_keys === "refused" ? "error" : "ignore"
+  const decode = Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty })
   return (input) => Effect.mapError(decode(input), (error) => invalidInput(inputProblem(schema, input, error.message)))
 }
 

@@ -34,14 +34,19 @@ const meantKey = (unknown: string, keys: ReadonlyArray<string>): string | undefi
   return nearestWord(unknown, keys) ?? (sharing.length === 1 ? sharing[0] : undefined)
 }
 
+const isUnknown = (reason: string): boolean => reason === "an unknown key" || reason.startsWith("an unknown key,")
+
 /** The problems of an input, from the message of its decoder. */
 export const inputProblem = (schema: Schema.Top, input: unknown, message: string): string => {
   if (!isObject(input)) return "the input must be a JSON object"
   const { isOpen, keys } = keysOf(schema)
-  const problems = decoderProblems([message])
+  // Unknown keys of the input itself are told by the key that was meant.
+  const problems = decoderProblems([message]).filter(({ path, reason }) => !isUnknown(reason) || path.includes("."))
   const missing = problems.filter(({ reason }) => reason === "Missing key").map(({ path }) => path)
   const unset = isOpen ? [] : keys.filter((key) => !Object.hasOwn(input, key))
-  const unknown = Object.keys(input).filter((key) => !keys.includes(key))
+  const unknown = Object.keys(input)
+    .filter((key) => !keys.includes(key))
+    .slice(0, KEYS_TOLD_MAX)
   const lone = unknown.length === 1 && missing.length === 1 ? missing[0] : undefined
   const meant = new Map(unknown.map((key) => [key, meantKey(key, missing) ?? meantKey(key, unset) ?? lone]))
   const explained = new Set(meant.values())

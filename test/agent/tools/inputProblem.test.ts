@@ -34,6 +34,13 @@ describe("the problem of an input", () => {
       { ...good, mode: "c", zebra: 1 },
       'there is no zebra; the keys are path, old_text, mode, limit, parts; mode must be one of "a", "b"'
     ],
+    ["refuses a key that it does not have", { ...good, limits: 3 }, "there is no limits; the key is limit"],
+    [
+      "refuses one that it cannot guess",
+      { ...good, target_agent: "x" },
+      "there is no target_agent; the keys are path, old_text, mode, limit, parts"
+    ],
+    ["refuses one within a part", { ...good, parts: [{ name: "a", zebra: 1 }] }, "parts.0.zebra: an unknown key"],
     ["names what is missing", {}, "path is missing; old_text is missing; mode is missing"],
     ["says what a value must be", { ...good, limit: 10 }, "limit must be between 1 and 9"],
     ["says where a part is wrong", { ...good, parts: [{}] }, "parts.0.name is missing"],
