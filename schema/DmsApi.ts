@@ -21,7 +21,9 @@ export const PairingCode = Schema.Struct({
   expires_at: Schema.String,
   agent_id: Schema.NullOr(AgentId),
   /** The bot's name at Telegram, without the @; null while choird does not know it. */
-  bot: Schema.NullOr(Schema.String)
+  bot: Schema.NullOr(Schema.String),
+  /** Why an earlier code of the bot ended unused. */
+  warning: Schema.optionalKey(Schema.String)
 })
 export type PairingCode = typeof PairingCode.Type
 

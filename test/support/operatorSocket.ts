@@ -51,7 +51,7 @@ export const platform = Layer.mergeAll(
   Layer.succeed(Backup, { file: (version) => Stream.make(new TextEncoder().encode(`backup of ${version}`)) }),
   GatewayHealth.layer,
   Layer.mock(ChatSettings, { moved: () => Effect.undefined }),
-  Layer.mock(Pairings, {}),
+  Layer.mock(Pairings, { problems: Effect.succeed([]) }),
   Layer.mock(EmbeddingQueue, { status: Effect.succeed({ model: null, waiting: 0 }) }),
   quietMemory,
   Layer.mock(DiskGuard, { status: Effect.succeed(undefined) }),

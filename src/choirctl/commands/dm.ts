@@ -10,8 +10,9 @@ import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { removeEntry } from "./removeEntry.ts"
 
-const pairText = ({ agent_id, bot, code, name }: PairingCode): string =>
+const pairText = ({ agent_id, bot, code, name, warning }: PairingCode): string =>
   [
+    ...(warning === undefined ? [] : [`Warning: ${safeLine(warning)}.`]),
     `Send this to ${bot === null ? "the bot" : `@${bot}`} within ten minutes: ${code}`,
     ...(bot === null ? [] : [`or open https://t.me/${bot}?start=${code.replace("-", "")}`]),
     agent_id === null

@@ -53,7 +53,20 @@ export interface Offered {
   readonly code: string
   readonly until_ms: number
   readonly agent_id: AgentId | undefined
+  /** Why an earlier code of the bot ended that nobody used; absent where none did. */
+  readonly warning?: string
 }
+
+/** A code that strangers ended by guessing before anybody used it. */
+interface Spoilt extends Pick<PairDm, "gateway" | "name"> {
+  readonly until_ms: number
+}
+
+/** How long a code that strangers ended is told of. */
+const SPOILT_MS = 86_400_000
+
+const spoiltText = ({ gateway, name }: Spoilt): string =>
+  `the pairing code of ${name} ended unused: strangers sent ${PAIRING_BOT_TRIES_MAX} wrong codes to ${gateway}; make another one with choirctl dm pair ${name} --gateway ${gateway}, and use it at once`
 
 const digestOf = (code: string) => createHash("sha256").update(code).digest()
 
@@ -75,6 +88,8 @@ export class Pairings extends Context.Service<
      * Everybody else hears nothing.
      */
     redeem(gateway: ResourceName, user_id: string, text: string): Effect.Effect<boolean>
+    /** The codes that strangers ended, each until its name gets another one, for a day. */
+    readonly problems: Effect.Effect<ReadonlyArray<string>>
   }
 >()("choir/choird/Pairings") {
   static readonly layer = Layer.effect(
@@ -163,6 +178,8 @@ const make = Effect.fnUntraced(function* () {
   const fibers = yield* FiberSet.make<void>()
   const tries = makeTries()
   let waiting: ReadonlyArray<Waiting> = []
+  let spoilt: ReadonlyArray<Spoilt> = []
+  const spoiltAt = (now_ms: number) => spoilt.filter(({ until_ms }) => until_ms > now_ms)
 
   const record = (gateway: ResourceName, detail: Readonly<Record<string, string | boolean>>) =>
     audit.record({ who: `gateway:${gateway}`, action: "dm.pair", detail })
@@ -176,6 +193,7 @@ const make = Effect.fnUntraced(function* () {
   }
 
   return Pairings.of({
+    problems: Effect.map(monotonicMs, (now_ms) => spoiltAt(now_ms).map(spoiltText)),
     offer: Effect.fn("Pairings.offer")(function* (dm) {
       const { config: running } = yield* config.current
       const problem = problemOf(running, dm)
@@ -192,12 +210,19 @@ const make = Effect.fnUntraced(function* () {
       const told_ms = (yield* Clock.currentTimeMillis) + PAIRING_MS_MAX
       const row = { ...dm, ...(agent_id === undefined ? {} : { agent_id }), digest: digestOf(code), until_ms }
       waiting = [...others, row]
+      const [earlier] = spoiltAt(now_ms).filter(({ gateway }) => gateway === dm.gateway)
+      spoilt = spoiltAt(now_ms).filter(({ name }) => name !== dm.name)
       yield* audit.record({
         who: "operator",
         action: "dm.pair",
         detail: { offered: dm.name, gateway: dm.gateway, admin: dm.admin }
       })
-      return { code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`, until_ms: told_ms, agent_id }
+      return {
+        code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`,
+        until_ms: told_ms,
+        agent_id,
+        ...(earlier === undefined ? {} : { warning: spoiltText(earlier) })
+      }
     }),
     redeem: Effect.fn("Pairings.redeem")(function* (gateway, user_id, text) {
       const code = codeIn(text)
@@ -207,8 +232,14 @@ const make = Effect.fnUntraced(function* () {
       const row = find(gateway, code, now_ms)
       if (row === undefined) {
         yield* record(gateway, { refused: "WRONG_CODE", user_id })
-        if (!tries.may(gateway, now_ms, PAIRING_BOT_TRIES_MAX))
-          waiting = waiting.filter((one) => one.gateway !== gateway)
+        if (tries.may(gateway, now_ms, PAIRING_BOT_TRIES_MAX)) return false
+        const ended = waiting.filter((one) => one.gateway === gateway && one.until_ms > now_ms)
+        waiting = waiting.filter((one) => one.gateway !== gateway)
+        spoilt = [
+          ...spoiltAt(now_ms).filter(({ name }) => !ended.some((one) => one.name === name)),
+          ...ended.map(({ name }) => ({ gateway, name, until_ms: now_ms + SPOILT_MS }))
+        ].slice(-PAIRINGS_WAITING_MAX)
+        for (const one of ended) yield* record(gateway, { refused: "CODE_ENDED", name: one.name })
         return false
       }
       waiting = waiting.filter((one) => one !== row)

@@ -56,7 +56,8 @@ const setUp = (agents: object = { helper }, refused = false) =>
       run(Effect.flatMap(Pairings, (pairings) => pairings.offer(dm)))
     const redeem = (user: string, text: string, bot = BOT) =>
       run(Effect.flatMap(Pairings, (pairings) => pairings.redeem(bot, user, text)))
-    return { audited, edits, offer, redeem, restarted, told: told.journal }
+    const problems = run(Effect.flatMap(Pairings, (pairings) => pairings.problems))
+    return { audited, edits, offer, problems, redeem, restarted, told: told.journal }
   })
 
 describe("pairing", () => {
@@ -104,12 +105,21 @@ describe("pairing", () => {
 
   it.effect("ends all codes of a bot at which fifty wrong ones were sent, and a code whose name gets another", () =>
     Effect.gen(function* () {
-      const { offer, redeem } = yield* setUp()
+      const { audited, offer, problems, redeem } = yield* setUp()
       const first = yield* offer()
       const second = yield* offer()
       assert.isFalse(yield* redeem("1", first.code))
+      assert.deepStrictEqual(yield* problems, [])
       for (let user = 100; user < 151; user += 1) yield* redeem(String(user), "2222-2222")
       assert.isFalse(yield* redeem("2", second.code))
+      // The operator hears of it, from status and from the next code, until that name has another one.
+      const said = yield* problems
+      assert.lengthOf(said, 1)
+      assert.match(said[0] ?? "", /^the pairing code of tablet ended unused: strangers sent 50 wrong codes to bot;/u)
+      assert.strictEqual(audited.filter(({ detail }) => detail?.["refused"] === "CODE_ENDED").length, 1)
+      assert.strictEqual((yield* offer()).warning, said[0])
+      assert.deepStrictEqual(yield* problems, [])
+      assert.isUndefined((yield* offer()).warning)
     }).pipe(Effect.scoped)
   )
 

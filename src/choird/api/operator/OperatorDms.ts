@@ -64,10 +64,22 @@ export const layerOperatorDms = HttpApiBuilder.group(
       list: () => dms,
       gateways: () => gateways,
       pair: Effect.fn("OperatorApi.pair")(function* ({ payload }) {
-        const { agent_id, code, until_ms } = yield* Effect.mapError(pairings.offer(payload), fromPairingRefused)
+        const { agent_id, code, until_ms, warning } = yield* Effect.mapError(
+          pairings.offer(payload),
+          fromPairingRefused
+        )
         const bot = (yield* health.nameOf(payload.gateway)) ?? null
         const { gateway, name } = payload
-        return { name, gateway, code, bot, agent_id: agent_id ?? null, expires_at: new Date(until_ms).toISOString() }
+        const expires_at = new Date(until_ms).toISOString()
+        return {
+          name,
+          gateway,
+          code,
+          bot,
+          agent_id: agent_id ?? null,
+          expires_at,
+          ...(warning === undefined ? {} : { warning })
+        }
       })
     })
   })

@@ -98,6 +98,8 @@ export interface StatusFacts {
   /** The reasons why the offline models do not answer. */
   readonly offline: ReadonlyArray<string>
   readonly gateways: SystemStatus["gateways"]
+  /** Pairing codes that strangers ended. */
+  readonly pairings: ReadonlyArray<string>
   readonly agents: ReadonlyArray<AgentView>
   /** The part that comes from the database; absent while it does not answer. */
   readonly stored?: {
@@ -118,6 +120,7 @@ export const statusWarnings = ({ config, stored, ...facts }: StatusFacts): Reado
   ...configWarnings(config, facts.runtime),
   ...facts.offline,
   ...gatewayWarnings(facts.gateways),
+  ...facts.pairings,
   ...(stored?.undeliverable ?? []).map(undeliverableText),
   ...(stored?.unread ?? []).map((row) => unreadText(row, config.retention.unread_days)),
   ...(stored?.crowded ?? []).map(crowdedText),

@@ -11,6 +11,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { GatewayHealth, type Health } from "#src/choird/gateway/GatewayHealth.ts"
+import { Pairings } from "#src/choird/gateway/Pairings.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { DiskGuard } from "#src/choird/retention/DiskGuard.ts"
@@ -90,6 +91,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const memory = yield* EmbeddingQueue
   const offline = yield* OfflineModels
   const outbox = yield* Outbox
+  const pairings = yield* Pairings
   const runtime = yield* ContainerRuntime
   const summaries = yield* AgentSummaries
   const retention = yield* Retention
@@ -133,6 +135,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
         unpruned: yield* retention.problems,
         offline: yield* offline.problems,
         gateways,
+        pairings: yield* pairings.problems,
         agents: views,
         ...(ok ? { stored: yield* stored } : {})
       })
