@@ -133,6 +133,7 @@ export const Budgets = Schema.Struct({
 })
 export type Budgets = typeof Budgets.Type
 
+/** The agents whose memory others may search. None, unless somebody says so: what a person tells one agent is told to that one. */
 const CrossRead = Schema.Union([Schema.Literals(["all", "none"]), Schema.Array(AgentId)])
 export const MemoryConfig = Schema.Struct({
   event_window: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 1000 })), 50),
@@ -141,7 +142,7 @@ export const MemoryConfig = Schema.Struct({
   window_tokens_max: withDefault(Schema.NullOr(Positive), null),
   mid_term_sessions: withDefault(Positive, 10),
   summary_timeout_ms: withDefault(Positive, 30_000),
-  cross_read: withDefault(CrossRead, "all"),
+  cross_read: withDefault(CrossRead, "none"),
   /** Tokens of what long-term memory adds to a user's message; 0 adds nothing. */
   recall_tokens_max: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4000 })), 600)
 })

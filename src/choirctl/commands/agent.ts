@@ -1,7 +1,7 @@
 /** choirctl agent: set up, build, start, monitor and stop agents, and make the repository that their images are built from. */
 import { Effect, Option, Schema, type Stream } from "effect"
-import { Command, Flag } from "effect/cli"
-import { ResourceName } from "#schema/Ids.ts"
+import { Command, Flag, Prompt } from "effect/cli"
+import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import type { AgentSummary } from "#schema/AgentSummary.ts"
 import type { UpdateProgress } from "#schema/AgentsApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
@@ -19,6 +19,7 @@ import {
 } from "#src/choirctl/render/agents.ts"
 import { initAgentText, initBaseText } from "#src/choirctl/render/setup.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
@@ -227,13 +228,35 @@ const updateAll = Command.make(
   Command.withExamples([{ command: "choirctl agent update-all" }])
 )
 
+const shareMemory = Flag.Boolean("share-memory").pipe(
+  Flag.withDescription(
+    "Let all agents search each other's memory; without it they do not, and on a terminal a second agent asks"
+  ),
+  Flag.optional
+)
+
+/** The answer about the memory of several agents: by the flag, by the person at the terminal, or none. */
+const crossReadOf = Effect.fnUntraced(function* (id: AgentId, flag: Option.Option<boolean>) {
+  if (Option.isSome(flag)) return { cross_read: flag.value ? "all" : "none" } as const
+  const { home, json } = yield* root
+  const screen = yield* Screen
+  if (json || !screen.interactive) return {}
+  const { asksAboutMemory } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
+  if (!(yield* onHost(asksAboutMemory(home, id)))) return {}
+  const message = "May your agents search each other's memory? What you tell one, the others can then find."
+  return {
+    cross_read: (yield* onHost(askPerson(Prompt.Confirm({ message, initial: false })))) ? "all" : "none"
+  } as const
+})
+
 const init = Command.make(
   "init",
-  { id: agentId, workspace, llm, dm },
+  { id: agentId, workspace, llm, dm, share_memory: shareMemory },
   Effect.fnUntraced(function* (flags) {
     const { home } = yield* root
     const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
-    const choice = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
+    const shared = yield* crossReadOf(flags.id, flags.share_memory)
+    const choice = { ...given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm }), ...shared }
     const made = yield* onHost(initAgent(home, flags.id, choice))
     const { agent_id, added, dm, llm, repo, workspace } = made
     const { joinChoird } = yield* Effect.promise(() => import("./applyConfig.ts"))

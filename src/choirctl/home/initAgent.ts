@@ -18,6 +18,8 @@ export interface Choice {
   readonly workspace?: ResourceName
   readonly llm?: ResourceName
   readonly dm?: ResourceName
+  /** `memory.cross_read` of config.json, where the operator said whether agents read each other's memory. */
+  readonly cross_read?: "all" | "none"
 }
 
 /** An agent's entry and what else config.json needs for it. */
@@ -108,6 +110,13 @@ const planDms = (config: Config, id: AgentId, choice: Choice) => {
   return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
 }
 
+/** Whether this is the first agent beside another one, and config.json does not say whether they read each other's memory. */
+export const asksAboutMemory = Effect.fnUntraced(function* (home: string, id: AgentId) {
+  const { text } = yield* readConfigText(home)
+  const { agents } = yield* decodeFile(Config)(configPath(home), text)
+  return Object.keys(agents).some((name) => name !== id) && !/"cross_read"\s*:/u.test(text)
+})
+
 /** Decides every name of the entry, or names the flag that is required. */
 const planAgent = (config: Config, home: string, id: AgentId, choice: Choice): Plan | CommandFailed => {
   if (Object.hasOwn(config.agents, id))
@@ -156,7 +165,8 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const repo = join(home, "sources", "agents", id)
   if (yield* isFree(repo, "move it elsewhere")) yield* createRepo(repo, AGENT_STARTER)
   if (plan.new_workspace !== undefined) yield* fs.makeDirectory(plan.new_workspace, { recursive: true, mode: 0o700 })
-  const text = editJsonAt(before, agentEdits(id, repo, plan))
+  const shared = choice.cross_read === undefined ? [] : [[["memory", "cross_read"], choice.cross_read] as const]
+  const text = editJsonAt(before, [...agentEdits(id, repo, plan), ...shared])
   yield* decodeFile(Config)(path, text)
   yield* writePrivate(path, text)
   const { dms, llm, new_dm_gateway, new_gateway, new_workspace, workspace } = plan
@@ -164,7 +174,8 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
     `agents.${id}`,
     ...(new_workspace === undefined ? [] : [`workspaces.${workspace}`]),
     ...(new_gateway ? [`gateways.${new_dm_gateway}`] : []),
-    ...(new_dm_gateway === undefined ? [] : dms.map((name) => `dms.${name}`))
+    ...(new_dm_gateway === undefined ? [] : dms.map((name) => `dms.${name}`)),
+    ...(choice.cross_read === undefined ? [] : ["memory.cross_read"])
   ]
   return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan), added } satisfies AgentInitialized
 })

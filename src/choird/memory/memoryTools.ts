@@ -1,9 +1,11 @@
 /** The host tools of long-term memory: choird searches and writes for an agent, whose own memory is the only one that it may write. */
 import { Effect, Option, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
+import type { Caller } from "#schema/AgentApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { Fact, type FactSource, MemoryAnswer, type MemoryHit } from "#schema/Memory.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
 import { DeleteInput, RecallAnswer, RecallInput, SearchInput, UpsertInput } from "#src/shared/memory/hostQueries.ts"
 import { Knowledge } from "./Knowledge.ts"
@@ -31,12 +33,30 @@ const readProblem = ({ agents, memory }: Config, caller: AgentId, other: AgentId
   const { cross_read } = memory
   if (!Object.hasOwn(agents, other)) return `there is no agent ${other}`
   if (cross_read === "all" || (cross_read !== "none" && cross_read.includes(other))) return undefined
-  return `${caller} may not read the memory of ${other}: memory.cross_read in config.json does not allow it`
+  return `${caller} may not read the memory of ${other}: memory.cross_read in config.json does not allow it. Ask your user; an operator can add ${other} there`
 }
+
+/** Audits a search in another agent's memory, with the number of hits or the reason why there are none; never its words. */
+const makeAuditRead = Effect.map(
+  Audit,
+  (audit) =>
+    (
+      { agent_id, session_id }: Caller,
+      other: AgentId,
+      outcome: { readonly hits: number } | { readonly refused: string }
+    ) =>
+      audit.record({
+        who: `agent:${agent_id}`,
+        action: "memory.cross_read",
+        agent_id: other,
+        detail: { session_id, ...outcome }
+      })
+)
 
 /** All of them. Repeated writes change nothing more: facts know the call that wrote them, and a fact ends once; so choird keeps no outcome of them. */
 export const memoryTools = Effect.gen(function* () {
   const config = yield* ConfigStore
+  const auditRead = yield* makeAuditRead
   const knowledge = yield* Knowledge
   const recall = yield* Recall
 
@@ -45,10 +65,14 @@ export const memoryTools = Effect.gen(function* () {
     effect: "none",
     timeout_ms: SEARCH_MS_MAX,
     input: SearchInput,
-    run: Effect.fn("memoryTools.search")(function* ({ agent, ...asked }, { agent_id }) {
+    run: Effect.fn("memoryTools.search")(function* ({ agent, ...asked }, caller) {
+      const { agent_id } = caller
       const other = agent === undefined || agent === agent_id ? undefined : agent
       const problem = other === undefined ? undefined : readProblem((yield* config.current).config, agent_id, other)
-      if (problem !== undefined) return failed("error", problem)
+      if (other !== undefined && problem !== undefined) {
+        yield* auditRead(caller, other, { refused: "NOT_ALLOWED" })
+        return failed("error", problem)
+      }
       if (asked.mode === "session_detail" && asked.session_id === undefined)
         return failed("error", "session_detail needs the session_id of a hit")
       const { hits, ranked_by } = yield* recall.search({
@@ -57,6 +81,7 @@ export const memoryTools = Effect.gen(function* () {
         cross: other !== undefined,
         payer: agent_id
       })
+      if (other !== undefined) yield* auditRead(caller, other, { hits: hits.length })
       return success(encodeAnswer({ hits: hits.map(cut), ranked_by }))
     })
   })

@@ -1,8 +1,11 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { execFileSync } from "node:child_process"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
+import { AgentId } from "#schema/Ids.ts"
+import { asksAboutMemory } from "#src/choirctl/home/initAgent.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -231,6 +234,22 @@ describe("choirctl agent init", () => {
       assert.deepStrictEqual(dms.second, { gateway: "terminal", user_id: "second", admin: true })
       assert.deepStrictEqual(workspaces.second, { path: join(home, "workspaces", "second") })
       assert.isTrue(existsSync(join(home, "workspaces", "second")))
+    })
+  )
+
+  it.effect("lets agents read each other's memory only where the operator says so", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const asks = (id: string) => asksAboutMemory(home, AgentId.make(id)).pipe(Effect.provide(NodeServices.layer))
+      assert.isFalse(yield* asks("agent-1"))
+      yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.isFalse(yield* asks("agent-1"))
+      assert.isTrue(yield* asks("second"))
+      yield* choirctl(home, ["agent", "init", "second"])
+      assert.strictEqual((yield* loadFiles(home)).config.memory.cross_read, "none")
+      yield* choirctl(home, ["agent", "init", "third", "--share-memory"])
+      assert.strictEqual((yield* loadFiles(home)).config.memory.cross_read, "all")
+      assert.isFalse(yield* asks("fourth"))
     })
   )
 

@@ -8,6 +8,7 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { makeMemory, writeChunk } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
@@ -16,7 +17,7 @@ const [AGENT, OPEN, CLOSED, FAR] = [newAgent(), newAgent(), newAgent(), newAgent
 const [entry] = Object.values(CONFIG.agents)
 
 const servicesOf = (provider: "local" | "off") =>
-  Layer.mergeAll(Recall.layer, Knowledge.layer).pipe(
+  Layer.mergeAll(Recall.layer, Knowledge.layer, Audit.layer).pipe(
     Layer.provideMerge(EmbeddingQueue.layer),
     Layer.provideMerge(Embeddings.layer),
     Layer.provideMerge(
@@ -159,6 +160,16 @@ describeEngines("Searches of agents' memory", (it) => {
         assert.strictEqual(refused.status, "error")
         assert.include(JSON.stringify(refused.output), problem)
       }
+      const audit = yield* Audit
+      const rowsOf = (agent_id: typeof OPEN) =>
+        Effect.map(audit.last({ count: 10, agent_id }), (rows) =>
+          rows.map(({ action, detail, who }) => [who, action, detail])
+        )
+      const session_id = caller().session_id
+      assert.deepStrictEqual(yield* rowsOf(OPEN), [[`agent:${AGENT}`, "memory.cross_read", { session_id, hits: 1 }]])
+      assert.deepStrictEqual(yield* rowsOf(CLOSED), [
+        [`agent:${AGENT}`, "memory.cross_read", { session_id, refused: "NOT_ALLOWED" }]
+      ])
       assert.notInclude(JSON.stringify(texts(yield* ask("search", search("herons")))), "likes herons")
       // Nobody writes for another one: the input has no place for it.
       const write = { text: "a lie", untrusted: false, rev: 1, lane: EDGE, call_id: "c-1-0", agent: OPEN }

@@ -6,6 +6,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { memoryTools } from "#src/choird/memory/memoryTools.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { stored } from "../../support/awayDatabase.ts"
 import { memoryCallResults } from "../../support/callResults.ts"
@@ -19,6 +20,7 @@ const caller: Caller = {
 
 const away = stored({ away: true }, undefined as never)
 const stores = Layer.mergeAll(
+  Layer.mock(Audit, {}),
   Layer.mock(ConfigStore, { home: "/nowhere" }),
   Layer.mock(Knowledge, { set: () => away, remove: () => away }),
   Layer.mock(Recall, { search: () => away, recall: () => away })
