@@ -31,7 +31,7 @@ describe("choir.fs.read", () => {
     Effect.gen(function* () {
       const { put, read } = yield* reader
       put("file", "hello")
-      assert.deepStrictEqual(yield* read({ path: "./file", unknown: 1 }), {
+      assert.deepStrictEqual(yield* read({ path: "./file" }), {
         status: "success",
         summary: "lines 1-1 of 1 of file",
         output: {

@@ -62,7 +62,7 @@ describe("a host tool", () => {
         asked.push([call, job])
         return Effect.succeed(page)
       })
-      assert.deepStrictEqual(yield* run({ url: "https://example.org", mode: "text", unknown: 1 }), {
+      assert.deepStrictEqual(yield* run({ url: "https://example.org", mode: "text" }), {
         status: "success",
         summary: "choir-web-browse answered",
         output: page.output,

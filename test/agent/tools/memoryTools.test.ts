@@ -275,8 +275,10 @@ describe("choir.memory.query", () => {
     Effect.gen(function* () {
       const { tool } = yield* openLog([])
       assert.deepInclude(tool, { effect: "none", lanes: "both", readOnly: true })
-      const prepared = yield* tool.prepare({ store: "working", mode: "keyword", query: "x", unknown: 1 })
+      const prepared = yield* tool.prepare({ store: "working", mode: "keyword", query: "x" })
       assert.deepStrictEqual(prepared.locks, [])
+      const { problem } = yield* Effect.flip(tool.prepare({ store: "knowledge", query: "x", target_agent: "ada" }))
+      assert.strictEqual(problem, "there is no target_agent; the key is agent")
       for (const store of ["session", "knowledge"]) {
         const { problem } = yield* Effect.flip(tool.prepare({ store, mode: "keyword", query: "x" }))
         assert.include(problem, `store ${store} has the modes`)
