@@ -41,6 +41,7 @@ const READERS: Readonly<Record<string, string>> = {
   "process/ProcessTable.ts": NO_TEXT,
   "process/startCommand.ts": NO_TEXT,
   "session/AnswerVoice.ts": NO_TEXT,
+  "tools/commandFiles.ts": NO_TEXT,
   "tools/coreTools.ts": "Worktrees.ts words what git says",
   "tools/emailReceive.ts": "results name the senders of mails",
   "tools/emailSend.ts": "failures name the server",
