@@ -16,7 +16,7 @@ export interface ChatCommand {
   readonly choose?: ChoiceKind
   /** Works in a chat where no agent is. */
   readonly alone?: true
-  /** Tells what the agent knows or was told. In a group the answer goes to the sender's private chat alone. */
+  /** Shows what the agent knows or heard. In a group the answer goes to the sender's private chat alone. */
   readonly in_private?: true
   /** Decides by the rights of the sender's own DM about the asking agent, so that a group asks for no more. */
   readonly by_own_rights?: true

@@ -133,7 +133,7 @@ export const Budgets = Schema.Struct({
 })
 export type Budgets = typeof Budgets.Type
 
-/** The agents whose memory others may search. None, unless somebody says so: what a person tells one agent is told to that one. */
+/** The agents whose memory others may search. None, unless somebody says so: what a person tells one agent is for that one. */
 const CrossRead = Schema.Union([Schema.Literals(["all", "none"]), Schema.Array(AgentId)])
 export const MemoryConfig = Schema.Struct({
   event_window: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 1000 })), 50),

@@ -40,7 +40,7 @@ const isUnknown = (reason: string): boolean => reason === "an unknown key" || re
 export const inputProblem = (schema: Schema.Top, input: unknown, message: string): string => {
   if (!isObject(input)) return "the input must be a JSON object"
   const { isOpen, keys } = keysOf(schema)
-  // Unknown keys of the input itself are told by the key that was meant.
+  // Words about unknown keys of the input itself name the key that was meant.
   const problems = decoderProblems([message]).filter(({ path, reason }) => !isUnknown(reason) || path.includes("."))
   const missing = problems.filter(({ reason }) => reason === "Missing key").map(({ path }) => path)
   const unset = isOpen ? [] : keys.filter((key) => !Object.hasOwn(input, key))

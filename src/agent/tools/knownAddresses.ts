@@ -32,7 +32,7 @@ const plain = (address: string): string | undefined => {
   return url.href
 }
 
-/** What the site of an address is told by it, as one text. */
+/** The part of an address that its site learns, as one text. */
 export const wantedKey = ({ address, any_fragment }: WantedAddress): string =>
   (any_fragment ? plain(address) : URL.parse(address)?.href) ?? address
 

@@ -1,6 +1,6 @@
 /**
  * Addresses that a session chose since its user's newest message, by site. Each known address tells its site nothing but that it was chosen; a
- * site that shows an alphabet of addresses is told a text by a row of such choices. So a labelled lane has a few of them for each message.
+ * site that shows an alphabet of addresses learns a text from a row of such choices. So a labelled lane has a few of them for each message.
  */
 import { Option, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"

@@ -62,7 +62,7 @@ interface Spoilt extends Pick<PairDm, "gateway" | "name"> {
   readonly until_ms: number
 }
 
-/** How long a code that strangers ended is told of. */
+/** How long a code that strangers ended is in the warnings. */
 const SPOILT_MS = 86_400_000
 
 const spoiltText = ({ gateway, name }: Spoilt): string =>

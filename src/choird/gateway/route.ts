@@ -130,7 +130,7 @@ const dmsOf = (config: Config, { agent_id }: Place, last: AgentView | undefined)
 }
 
 /**
- * Whether somebody in a group may command its agent: whoever talks with that agent in a chat of their own. Anybody else is a stranger there, whatever
+ * Whether somebody in a group may command its agent: anyone who talks with that agent in a chat of their own. Anybody else is a stranger there, whatever
  * other agent they talk to. What decides by the sender's own rights looks at those, and an admin hears where their commands belong.
  */
 const mayCommandHere = (
