@@ -3,7 +3,7 @@ import { Clock, Effect, Result, Schema, type Scope } from "effect"
 import { CliError } from "effect/cli"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ChatRequest, OFFLINE_MODEL } from "./ChatCompletion.ts"
-import { listen } from "./HttpListener.ts"
+import { connections, listen } from "./HttpListener.ts"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import { bodyRefusal } from "#demo/dialects/Dialect.ts"
 import { respond, tokens } from "./respond.ts"
@@ -75,21 +75,26 @@ const models = HttpServerResponse.jsonUnsafe({
   data: [{ id: OFFLINE_MODEL, object: "model", created: 0, owned_by: "choir" }]
 })
 
-const app = Effect.gen(function* () {
-  const { method, url } = yield* HttpServerRequest.HttpServerRequest
-  const path = url.split("?", 1)[0] ?? url
-  if (method === "POST" && path === "/v1/chat/completions") return yield* complete
-  if (method === "GET" && path === "/v1/models") return models
-  return refusal(404, "unknown_url", "only POST /v1/chat/completions and GET /v1/models are served here")
-})
+const app = (base: string) =>
+  Effect.gen(function* () {
+    const { method, url } = yield* HttpServerRequest.HttpServerRequest
+    const path = url.split("?", 1)[0] ?? url
+    if (method === "POST" && path === `${base}/v1/chat/completions`) return yield* complete
+    if (method === "GET" && path === `${base}/v1/models`) return models
+    return refusal(404, "unknown_url", "only POST /v1/chat/completions and GET /v1/models are served here")
+  })
 
 /** Serves the model until the scope closes; answers with the endpoint for config.json, which ends in `/v1`. */
 export const serveOfflineModel = Effect.fn("OfflineModel.serve")(function* (address: {
   readonly host: string
   readonly port: number
 }): Effect.fn.Return<string, AddressUnavailable, Scope.Scope> {
-  const url = yield* listen(app, { ...address, body_bytes_max: OFFLINE_MODEL_BODY_BYTES_MAX }).pipe(
+  const url = yield* listen(app(""), { ...address, body_bytes_max: OFFLINE_MODEL_BODY_BYTES_MAX }).pipe(
     Effect.mapError(({ cause }) => new AddressUnavailable({ ...address, cause }))
   )
   return `${url}/v1`
 })
+
+/** Takes connections that another process accepted. Only paths below the key are served, so that nobody else uses the model. */
+export const takeConnections = (key: string) =>
+  connections(app(`/${key}`), { body_bytes_max: OFFLINE_MODEL_BODY_BYTES_MAX })

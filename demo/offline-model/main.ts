@@ -1,14 +1,31 @@
 /** The program of the offline model: prints `{"endpoint": …}` as one line when it is ready, and serves until SIGTERM. */
+import { Socket } from "node:net"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Runtime } from "effect"
+import { Cause, Console, Effect, Exit, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { VERSION } from "#src/shared/program/version.ts"
-import { serveOfflineModel } from "./OfflineModel.ts"
+import { serveOfflineModel, takeConnections } from "./OfflineModel.ts"
 
-const stdinEnds = Effect.callback<void>((resume) => {
-  process.stdin.once("close", () => resume(Effect.void)).resume()
-})
+/** The first message of a parent. */
+const isStart = Schema.is(Schema.Struct({ key: Schema.NonEmptyString }))
+
+/** Serves the connections that the parent hands over, until the parent ends: a parent that is killed leaves nothing running. */
+const serveParent = Effect.gen(function* () {
+  const ended = Effect.callback<void>((resume) => {
+    if (!process.connected) return resume(Effect.void)
+    process.once("disconnect", () => resume(Effect.void))
+  })
+  const key = yield* Effect.callback<string>((resume) => {
+    process.once("message", (message: unknown) => resume(isStart(message) ? Effect.succeed(message.key) : Effect.never))
+  })
+  const take = yield* takeConnections(key)
+  process.on("message", (_: unknown, handle: unknown) => {
+    if (handle instanceof Socket) take(handle)
+  })
+  process.send?.("ready")
+  yield* ended
+}).pipe(Effect.scoped)
 
 const cli = Command.make(
   "choir-offline-model",
@@ -22,15 +39,16 @@ const cli = Command.make(
       Flag.withDescription("TCP port, 0 for a free one"),
       Flag.withDefault(0)
     ),
-    until_stdin_ends: Flag.Boolean("until-stdin-ends").pipe(
-      Flag.withDescription("End with standard input, so that a parent that is killed leaves nothing running"),
+    for_parent: Flag.Boolean("for-parent").pipe(
+      Flag.withDescription("Listen nowhere: take the connections of the parent process, and end with it"),
       Flag.withDefault(false)
     )
   },
-  Effect.fn(function* ({ until_stdin_ends, ...address }) {
+  Effect.fn(function* ({ for_parent, ...address }) {
+    if (for_parent) return yield* serveParent
     const endpoint = yield* serveOfflineModel(address)
     yield* Console.log(JSON.stringify({ endpoint }))
-    return yield* until_stdin_ends ? stdinEnds : Effect.never
+    return yield* Effect.never
   }, Effect.scoped)
 ).pipe(Command.withDescription("A model that follows plain instructions, for trying Choir without a key"))
 

@@ -158,7 +158,6 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Models.layer,
     Layer.provide(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,
-    OfflineModels.layer,
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,
     layerTelemetry,
@@ -172,6 +171,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(layerAgentListeners),
+    Layer.provideMerge(OfflineModels.layer),
     Layer.provideMerge(Layer.mergeAll(Layer.provideMerge(Memory, Stores), GatewayHealth.layer, Shutdown.layer)),
     Layer.provideMerge(ImageBuilder)
   )

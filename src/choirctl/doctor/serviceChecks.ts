@@ -4,7 +4,7 @@ import { Effect, Option, Redacted, Result, Schema } from "effect"
 import type { Config, Model } from "#schema/Config.ts"
 import type { SecretName } from "#schema/Ids.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
-import { isLoopback, OFFLINE_PROVIDER } from "#src/shared/config/offlineEndpoint.ts"
+import { isLoopback, isServedHere } from "#src/shared/config/offlineEndpoint.ts"
 import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
 import { AS_NOBODY, type Check, check, tryProgram } from "./hostChecks.ts"
 import { type Tried, triedWords, tryModel } from "./modelCheck.ts"
@@ -100,8 +100,14 @@ export const priceWarning = (
     : ["its price is unknown, so max_cost_usd does not count it: set its price in config.json"]
 
 /** Tries a model as config.json has it. */
-export const tryConfigured = (model: Model, secrets: SecretsFile) =>
-  Effect.flatMap(valueOf(secrets, model.secret), (key) =>
+export const tryConfigured = Effect.fnUntraced(function* (model: Model, secrets: SecretsFile) {
+  if (isServedHere(model))
+    return yield* new CheckFailed({
+      obstacle: "unreachable",
+      problem: "choird serves the offline model itself, at an address that it tells only its agents",
+      fix: "choirctl status says if it does not answer"
+    })
+  return yield* Effect.flatMap(valueOf(secrets, model.secret), (key) =>
     tryModel(model, key).pipe(
       Effect.map((tried): Tried => ({ ...tried, warnings: [...tried.warnings, ...priceWarning(model, tried.usage)] })),
       Effect.mapError((error) => {
@@ -112,6 +118,7 @@ export const tryConfigured = (model: Model, secrets: SecretsFile) =>
       })
     )
   )
+})
 
 /** The models that agents use, fallbacks included; all of them while there is no agent. */
 const usedModels = ({ agents, models }: Config): ReadonlyArray<readonly [string, Model]> => {
@@ -122,10 +129,10 @@ const usedModels = ({ agents, models }: Config): ReadonlyArray<readonly [string,
   return all.filter(([name]) => used.has(name))
 }
 
-const modelCheck = Effect.fnUntraced(function* (name: string, model: Model, secrets: SecretsFile, running: boolean) {
+const modelCheck = Effect.fnUntraced(function* (name: string, model: Model, secrets: SecretsFile) {
   const title = `model ${name}`
-  if (model.provider === OFFLINE_PROVIDER && !running)
-    return check(title, "skip", "the offline model, which choird serves while it runs")
+  if (isServedHere(model))
+    return check(title, "skip", "the offline model, which choird serves; choirctl status says if it does not answer")
   return yield* tryConfigured(model, secrets).pipe(
     Effect.match({
       onFailure: ({ fix, problem }) => check(title, "fail", problem, fix),
@@ -148,16 +155,12 @@ const botCheck = Effect.fnUntraced(function* (
   })
 })
 
-/** Asks every model that agents use for one tool call, and every bot for its name. `running` is whether choird runs. */
-export const serviceChecks = Effect.fn("serviceChecks")(function* (
-  config: Config,
-  secrets: SecretsFile,
-  running: boolean
-) {
+/** Asks every model that agents use for one tool call, and every bot for its name. */
+export const serviceChecks = Effect.fn("serviceChecks")(function* (config: Config, secrets: SecretsFile) {
   const bots = Object.entries(config.gateways).flatMap(([name, gateway]) =>
     gateway.type === "telegram" ? [botCheck(name, gateway, secrets)] : []
   )
-  const models = usedModels(config).map(([name, model]) => modelCheck(name, model, secrets, running))
+  const models = usedModels(config).map(([name, model]) => modelCheck(name, model, secrets))
   const checks: ReadonlyArray<Check> = yield* Effect.all([...models, ...bots], { concurrency: CHECKS_AT_ONCE })
   return [
     ...(models.length === 0 ? [check("models", "skip", "config.json has no model")] : []),

@@ -29,7 +29,8 @@ interface Preset {
 const PRESETS: Readonly<Record<Provider, Preset>> = {
   offline: {
     title: "the offline model: no key, follows plain instructions only",
-    endpoint: "http://127.0.0.1:9411/v1",
+    // choird chooses the port, and tells its agents alone.
+    endpoint: "http://127.0.0.1:0/v1",
     api: "chat",
     model: "offline-model",
     key: "none"

@@ -1,12 +1,19 @@
-/** The offline models of config.json, each in a process that choird starts and keeps running. */
-import { spawn } from "node:child_process"
+/**
+ * The offline model of a choird: one process that it starts and keeps running, while config.json has such a model. choird itself holds the
+ * port for as long as it runs and hands each connection to the process, so that nobody can take the port while the process restarts.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { type AddressInfo, createServer, type Socket } from "node:net"
 import { extname, join } from "node:path"
-import { Context, Deferred, Effect, FiberMap, Layer, Stream } from "effect"
-import { restarted } from "#src/shared/background.ts"
+import { Context, Deferred, Effect, FiberHandle, Layer, Stream } from "effect"
+import type { Config } from "#schema/Config.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
-import { type OfflinePlace, offlinePlaces } from "#src/shared/config/offlineEndpoint.ts"
+import { NOWHERE, OfflineAddress } from "#src/choird/config/offlineAddress.ts"
+import { isServedHere } from "#src/shared/config/offlineEndpoint.ts"
+import { restarted } from "#src/shared/background.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { PROGRAM_OUTPUT_CHARS_MAX } from "#src/shared/limits.ts"
 
 /** The program: its source if choird runs from source, else the bundle beside choird's. */
 const PROGRAM = join(
@@ -14,70 +21,116 @@ const PROGRAM = join(
   extname(import.meta.url) === ".ts" ? "demo/offline-model/main.ts" : "dist/offline-model.js"
 )
 
+/** Random bytes of the key that is part of the address. */
+const KEY_BYTES = 32
+/** Connections that wait for the process while it starts. */
+const WAITING_MAX = 64
 /** The pause before a model that ended is started again; it doubles with each failure, up to the maximum. */
 const RESTART_MS = 500
 const RESTART_MS_MAX = 30_000
-/** The interval between checks whether a model of another program still answers. */
-const LOOK_MS = 5000
-/** The longest check whether a model answers. */
-const LOOK_MS_MAX = 2000
-/** The longest wait of a starting choird for the models to answer before it continues without them. */
+/** The longest wait of a starting choird for the model before it continues without it. */
 const READY_MS_MAX = 10_000
 /** The longest wait for a model to end. */
 const STOP_MS_MAX = 2000
 
-/** Keeps the offline models of the running configuration answering. */
+/** Keeps the offline model of the running configuration answering. */
 export class OfflineModels extends Context.Service<
   OfflineModels,
   {
-    /** One sentence for each offline model that does not answer. */
+    /** A sentence if the offline model does not answer although config.json has one. */
     readonly problems: Effect.Effect<ReadonlyArray<string>>
   }
 >()("choir/choird/OfflineModels") {
-  static readonly layer = Layer.effect(
-    OfflineModels,
-    Effect.suspend(() => make())
+  /** Provides {@link OfflineAddress} as well. */
+  static readonly layer = Layer.effectContext(
+    Effect.suspend(() => make()).pipe(
+      Effect.map(({ address, problems }) =>
+        Context.make(OfflineModels, OfflineModels.of({ problems })).pipe(Context.add(OfflineAddress, address))
+      )
+    )
   )
 }
 
-/** Whether an offline model answers at a place. Its only model has a name that no other server has. */
-const answers = ({ endpoint }: OfflinePlace) =>
-  Effect.tryPromise(async (signal) => {
-    const response = await fetch(`${endpoint}/models`, { signal, redirect: "error" })
-    return response.ok && (await response.text()).includes('"offline-model"')
-  }).pipe(
-    Effect.timeout(LOOK_MS_MAX),
-    Effect.orElseSucceed(() => false)
+const nothing = () => undefined
+
+/** The port, and the connections to it: each goes to the process that answers now, or waits for the next one. */
+const makeDoor = Effect.gen(function* () {
+  const waiting = new Set<Socket>()
+  let answering: ChildProcess | undefined
+  const handOver = (child: ChildProcess, socket: Socket) => {
+    child.send("connection", socket, (error) => {
+      if (error !== null) socket.destroy()
+    })
+  }
+  const server = createServer({ pauseOnConnect: true }, (socket) => {
+    socket.on("error", nothing)
+    if (answering?.connected === true) return handOver(answering, socket)
+    if (waiting.size >= WAITING_MAX) return socket.destroy()
+    waiting.add(socket)
+    return socket.once("close", () => waiting.delete(socket))
+  })
+  const closeWaiting = () => {
+    for (const socket of waiting) socket.destroy()
+    waiting.clear()
+  }
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      closeWaiting()
+      server.close()
+    })
   )
+  const key = randomBytes(KEY_BYTES).toString("base64url")
+  const listening = Effect.callback<string, Error>((resume) => {
+    server.once("error", (error) => resume(Effect.fail(error)))
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo
+      resume(Effect.succeed(`http://127.0.0.1:${port}/${key}/v1`))
+    })
+  })
+  return {
+    key,
+    /** Where agents reach the model. The port is taken when it is asked for first, and kept. */
+    address: yield* Effect.cached(listening),
+    /** Connections go to this process from now on. */
+    open: (child: ChildProcess) => {
+      answering = child
+      for (const socket of waiting) handOver(child, socket)
+      waiting.clear()
+    },
+    /** Connections wait for the next process. */
+    close: (child: ChildProcess) => {
+      if (answering === child) answering = undefined
+    },
+    /** Ends the connections that wait, since no process will come. */
+    closeWaiting: Effect.sync(closeWaiting)
+  }
+})
+type Door = Effect.Success<typeof makeDoor>
 
-/** The reason why the program ended, from its last output. */
-const reasonOf = (output: string, { port }: OfflinePlace, code: number | null) => {
-  if (output.includes("EADDRINUSE"))
-    return `another program uses port ${port}; stop it, or change the model's endpoint in config.json`
-  return output.trim().split("\n").at(-1)?.trim() || `it ended with ${code ?? "a signal"}`
-}
-
-/**
- * Runs the program until it ends, and returns what it printed last. It ends with the scope, and by itself when choird is
- * killed: its standard input closes then.
- */
-const serve = (place: OfflinePlace, onReady: () => void) =>
+/** Runs the program until it ends, and returns why. It ends with the scope, and by itself with choird, to which it is connected. */
+const serve = (door: Door, onReady: () => void) =>
   Effect.gen(function* () {
     const ended = yield* Deferred.make<string>()
     let output = ""
-    const keep = (chunk: Buffer) => {
-      output = (output + chunk.toString()).slice(-PROGRAM_OUTPUT_CHARS_MAX)
-    }
-    const args = [PROGRAM, "--host", place.host, "--port", String(place.port), "--until-stdin-ends"]
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "pipe"], detached: true })
-        child.stdout.once("data", onReady)
-        child.stderr.on("data", keep)
-        child.once("error", (error) => Deferred.doneUnsafe(ended, Effect.succeed(error.message)))
-        child.once("close", (code) => {
-          Deferred.doneUnsafe(ended, Effect.succeed(reasonOf(output, place, code)))
+        const args = [PROGRAM, "--for-parent"]
+        const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe", "ipc"], detached: true })
+        child.stderr?.on("data", (chunk: Buffer) => {
+          output = (output + chunk.toString()).slice(-PROGRAM_OUTPUT_CHARS_MAX)
         })
+        child.once("message", () => {
+          door.open(child)
+          onReady()
+        })
+        child.on("error", (error) => Deferred.doneUnsafe(ended, Effect.succeed(error.message)))
+        child.once("close", (code) => {
+          door.close(child)
+          const said = output.trim().split("\n").at(-1)?.trim() ?? ""
+          Deferred.doneUnsafe(ended, Effect.succeed(said === "" ? `it ended with ${code ?? "a signal"}` : said))
+        })
+        // The key is on no command line, which everybody on the host may read.
+        child.send({ key: door.key }, nothing)
         return child
       }),
       (child) =>
@@ -86,67 +139,60 @@ const serve = (place: OfflinePlace, onReady: () => void) =>
           Deferred.await(ended)
         ).pipe(Effect.timeoutOrElse({ duration: STOP_MS_MAX, orElse: () => Effect.sync(() => child.kill("SIGKILL")) }))
     )
-    child.stdin.on("error", () => undefined)
-    return yield* Deferred.await(ended)
+    return yield* Deferred.await(ended).pipe(Effect.ensuring(Effect.sync(() => door.close(child))))
   }).pipe(Effect.scoped)
+
+const isWanted = ({ models }: Pick<Config, "models">) => Object.values(models).some(isServedHere)
 
 const make = Effect.fnUntraced(function* () {
   const config = yield* ConfigStore
-  const running = yield* FiberMap.make<string>()
-  const problems = new Map<string, string>()
+  const door = yield* makeDoor
+  const running = yield* FiberHandle.make()
+  let problem: string | undefined
 
-  /** Serves one place for as long as its fiber lives. */
-  const keep = Effect.fnUntraced(function* (place: OfflinePlace, ready: Deferred.Deferred<void>) {
-    const { endpoint } = place
-    const isUp = () => {
-      problems.delete(endpoint)
-      Deferred.doneUnsafe(ready, Effect.void)
-    }
+  /** Serves for as long as its fiber lives. */
+  const keep = Effect.fnUntraced(function* (ready: Deferred.Deferred<void>) {
     let pause_ms = RESTART_MS
     for (;;) {
-      if (yield* answers(place)) {
-        // Another choird of this host serves it, and may stop at any time.
-        isUp()
-        yield* Effect.sleep(LOOK_MS)
-        continue
-      }
-      const onReady = () => {
+      const reason = yield* serve(door, () => {
         pause_ms = RESTART_MS
-        isUp()
-      }
-      const reason = yield* serve(place, onReady)
-      problems.set(endpoint, `the offline model is not running at ${endpoint}: ${reason}`)
-      yield* Effect.logWarning(`the offline model at ${endpoint} ended; starting it again in ${pause_ms} ms`, {
-        reason
+        problem = undefined
+        Deferred.doneUnsafe(ready, Effect.void)
       })
+      problem = `the offline model is not running: ${reason}`
+      yield* Effect.logWarning(`the offline model ended; starting it again in ${pause_ms} ms`, { reason })
       yield* Effect.sleep(pause_ms)
       pause_ms = Math.min(2 * pause_ms, RESTART_MS_MAX)
     }
   })
 
-  /** Starts the models that a configuration adds and stops those that it drops; returns when the new ones are ready. */
-  const follow = Effect.fnUntraced(function* (places: ReadonlyArray<OfflinePlace>) {
-    const wanted = new Map(places.map((place) => [place.endpoint, place]))
-    for (const endpoint of Array.from(running, ([endpoint]) => endpoint).filter((name) => !wanted.has(name))) {
-      yield* FiberMap.remove(running, endpoint)
-      problems.delete(endpoint)
+  /** Starts the model when a configuration has one and stops it when none has; answers what to wait for until it is ready. */
+  const follow = Effect.fnUntraced(function* (wanted: boolean) {
+    if (!wanted) {
+      yield* FiberHandle.clear(running)
+      yield* door.closeWaiting
+      problem = undefined
+      return Effect.void
     }
-    return yield* Effect.forEach(wanted.values(), (place) =>
-      Effect.gen(function* () {
-        const ready = yield* Deferred.make<void>()
-        if (yield* FiberMap.has(running, place.endpoint)) return Effect.void
-        const supervised = restarted(`the offline model at ${place.endpoint}`)(keep(place, ready))
-        yield* FiberMap.run(running, place.endpoint, supervised, { onlyIfMissing: true })
-        return Deferred.await(ready)
-      })
+    if (FiberHandle.getUnsafe(running)._tag === "Some") return Effect.void
+    const ready = yield* Deferred.make<void>()
+    const supervised = door.address.pipe(
+      Effect.tapError(({ message }) => Effect.sync(() => (problem = `the offline model is not running: ${message}`))),
+      Effect.andThen(keep(ready)),
+      restarted("the offline model")
     )
+    yield* FiberHandle.run(running, supervised)
+    return Deferred.await(ready)
   })
 
-  const first = yield* follow(offlinePlaces((yield* config.current).config))
-  yield* Effect.timeoutOption(Effect.all(first, { concurrency: "unbounded", discard: true }), READY_MS_MAX)
-  yield* Stream.runForEach(config.changes, ({ config }) => follow(offlinePlaces(config))).pipe(
-    restarted("the choice of offline models"),
+  const first = yield* follow(isWanted((yield* config.current).config))
+  yield* Effect.timeoutOption(first, READY_MS_MAX)
+  yield* Stream.runForEach(config.changes, ({ config }) => follow(isWanted(config))).pipe(
+    restarted("the choice of the offline model"),
     Effect.forkScoped
   )
-  return OfflineModels.of({ problems: Effect.sync(() => [...problems.values()]) })
+  return {
+    address: Effect.orElseSucceed(door.address, () => NOWHERE),
+    problems: Effect.sync(() => (problem === undefined ? [] : [problem]))
+  }
 })

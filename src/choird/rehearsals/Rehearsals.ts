@@ -14,6 +14,7 @@ import { schemaOf } from "#schema/SkillContract.ts"
 import type { ToolManifest } from "#schema/Tool.ts"
 import type { Rehearsal, RehearsedRun, TrialOutcome } from "#schema/Trial.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { withOfflineAddress } from "#src/choird/config/offlineAddress.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import type { ImagePlan } from "#src/choird/repos/Merge.ts"
@@ -242,7 +243,7 @@ const make = Effect.gen(function* () {
   const shareOf = Effect.fnUntraced(function* (running: Config, { agent_id, session_id }: RehearsalSubject) {
     const session = yield* sessions.get(session_id)
     if (session._tag === "None") return undefined
-    const share = agentConfig(running, session.value.resource_bindings, agent_id)
+    const share = yield* withOfflineAddress(agentConfig(running, session.value.resource_bindings, agent_id))
     const names = Object.values(share.models).flatMap(({ secret }) => secret ?? [])
     const values = yield* config.secretValues(names)
     return { share, secrets: Object.fromEntries(values) as Record<SecretName, Redacted.Redacted> }

@@ -7,6 +7,7 @@ import type { SkillName, SkillSpec } from "#schema/Skill.ts"
 import type { SkillFile } from "#schema/SkillOffer.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { withOfflineAddress } from "#src/choird/config/offlineAddress.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { imageSkills } from "#src/choird/images/ImageFolder.ts"
 import { secretProblem, toolManifests } from "#src/choird/images/imageSecrets.ts"
@@ -123,7 +124,7 @@ const make = Effect.gen(function* () {
       })
     }
     const other = { ...bindings, core_llm: model }
-    return { bindings: other, share: agentConfig(running, other, agent_id) }
+    return { bindings: other, share: yield* withOfflineAddress(agentConfig(running, other, agent_id)) }
   })
 
   const run = Effect.fn("SkillTrials.run")(function* (trial: SkillTrial) {

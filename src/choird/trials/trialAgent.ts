@@ -6,6 +6,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { withOfflineAddress } from "#src/choird/config/offlineAddress.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type Image, Images } from "#src/choird/images/Images.ts"
 import { defaultBindings } from "#src/choird/images/imageSecrets.ts"
@@ -53,7 +54,7 @@ export const makeTrialAgent = Effect.gen(function* () {
       agent_id,
       running,
       bindings,
-      share: agentConfig(running, bindings, agent_id),
+      share: yield* withOfflineAddress(agentConfig(running, bindings, agent_id)),
       image: yield* imageOf(agent_id)
     }
   })

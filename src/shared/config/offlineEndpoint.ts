@@ -1,4 +1,4 @@
-/** Where config.json expects the offline model, which choird itself runs. */
+/** The models of config.json that choird itself serves, and those that only this host reaches. */
 import type { Config } from "#schema/Config.ts"
 import { isLoopback as isLoopbackHost } from "#schema/Transport.ts"
 import { hostOf } from "#src/shared/wire/hostPort.ts"
@@ -19,23 +19,11 @@ export const loopbackModels = ({ models }: Pick<Config, "models">): ReadonlyArra
       : []
   )
 
-/** A place to serve the offline model at. */
-export interface OfflinePlace {
-  /** As config.json writes it. */
+/** Whether choird serves a model itself, at an address of its own choice; another host's offline model is not choird's to serve. */
+export const isServedHere = ({
+  endpoint,
+  provider
+}: {
   readonly endpoint: string
-  readonly host: string
-  readonly port: number
-}
-
-/** The places of the models whose provider is "offline", each once; another host's are not choird's to serve. */
-export const offlinePlaces = ({ models }: Pick<Config, "models">): ReadonlyArray<OfflinePlace> => {
-  const endpoints = Object.values(models)
-    .filter(({ endpoint, provider }) => provider === OFFLINE_PROVIDER && isLoopback(endpoint))
-    .map(({ endpoint }) => new URL(endpoint))
-  const places = endpoints.map((url) => ({
-    endpoint: url.href.replace(/\/+$/u, ""),
-    host: hostOf(url),
-    port: Number(url.port || 80)
-  }))
-  return [...new Map(places.map((place) => [`${place.host} ${place.port}`, place])).values()]
-}
+  readonly provider: string
+}): boolean => provider === OFFLINE_PROVIDER && isLoopback(endpoint)

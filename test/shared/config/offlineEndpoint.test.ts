@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isLoopback, loopbackModels, offlinePlaces } from "#src/shared/config/offlineEndpoint.ts"
+import { isLoopback, isServedHere, loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
 
 const models = (endpoint: string) => ({ models: { main: { provider: "offline", endpoint } } }) as never
 
@@ -11,13 +11,15 @@ describe("an address that only this host reaches", () => {
       assert.isFalse(isLoopback(`http://${host}:9411/v1`), host)
   })
 
-  it("is refused to agents in Docker, and is where choird serves the offline model", () => {
-    const near = models("http://127.0.0.2:9411/v1")
-    assert.match(loopbackModels(near).join(), /^agents in Docker cannot reach the model main at /u)
-    assert.deepStrictEqual(offlinePlaces(near), [
-      { endpoint: "http://127.0.0.2:9411/v1", host: "127.0.0.2", port: 9411 }
-    ])
-    const far = models("http://192.0.2.1:9411/v1")
-    assert.deepStrictEqual([loopbackModels(far), offlinePlaces(far)], [[], []])
+  it("is refused to agents in Docker, and means the offline model of choird itself, whatever its port", () => {
+    assert.match(
+      loopbackModels(models("http://127.0.0.2:9411/v1")).join(),
+      /^agents in Docker cannot reach the model main at /u
+    )
+    assert.deepStrictEqual(loopbackModels(models("http://192.0.2.1:9411/v1")), [])
+    for (const endpoint of ["http://127.0.0.1:9411/v1", "http://127.0.0.1:0/v1", "http://localhost:1/v1"])
+      assert.isTrue(isServedHere({ provider: "offline", endpoint }), endpoint)
+    assert.isFalse(isServedHere({ provider: "other", endpoint: "http://127.0.0.1:9411/v1" }))
+    assert.isFalse(isServedHere({ provider: "offline", endpoint: "http://192.0.2.1:9411/v1" }))
   })
 })

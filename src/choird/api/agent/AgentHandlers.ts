@@ -15,6 +15,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import type { ApprovalRequest } from "#src/choird/approvals/askApproval.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { OfflineAddress } from "#src/choird/config/offlineAddress.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { type HostRequest, HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
@@ -228,6 +229,7 @@ const VERB_SERVICES = [
   EventStore,
   HostTools,
   Lifecycle,
+  OfflineAddress,
   Runs,
   SessionStore,
   Signals,

@@ -4,6 +4,7 @@ import type { Caller } from "#schema/AgentApi.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import type { Config } from "#schema/Config.ts"
 import { agentConfig } from "#src/choird/config/agentShare.ts"
+import { withOfflineAddress } from "#src/choird/config/offlineAddress.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Audit, type AuditEntry } from "#src/choird/logs/Audit.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
@@ -29,7 +30,7 @@ export const shareOf = Effect.fnUntraced(function* (
   const path = workspacePath(config, bindings.workspace)
   const workspace_label = path === undefined ? {} : yield* databaseDefect(labels.of(path))
   return {
-    ...agentConfig(config, bindings, agent_id),
+    ...(yield* withOfflineAddress(agentConfig(config, bindings, agent_id))),
     ...(Object.keys(profiles).length === 0 ? {} : { profiles }),
     ...(Object.keys(workspace_label).length === 0 ? {} : { workspace_label })
   }
