@@ -12,6 +12,9 @@ import { processesNaming } from "../support/processes.ts"
 
 const PROGRAM = join(import.meta.dirname, "../../dist/choird.js")
 
+/** The caller lets choird write core files, as far as this machine lets the caller. */
+const WITH_CORES = 'ulimit -S -c "$(ulimit -H -c)"; exec "$@"'
+
 /** choird as an operator starts it; its lines on standard error, and the code it ends with. */
 const begin = (
   home: string,
@@ -20,7 +23,8 @@ const begin = (
 ) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, [PROGRAM, "--home", home, ...flags], {
+      const command = [process.execPath, PROGRAM, "--home", home, ...flags]
+      const child = spawn("/bin/sh", ["-c", WITH_CORES, "sh", ...command], {
         env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...env },
         stdio: ["ignore", "ignore", "pipe"]
       })
@@ -103,6 +107,15 @@ describe("choird", LIVE, () => {
       assert.strictEqual(statSync(log).mode & 0o777, 0o600)
       const lines = readFileSync(log, "utf8").trim().split("\n")
       for (const line of lines) assert.containsAllKeys(JSON.parse(line), ["timestamp", "level", "source", "message"])
+    })
+  )
+
+  it.live("writes no core file, whatever its caller's limit is: one would hold every secret", () =>
+    Effect.gen(function* () {
+      const { home } = yield* makeUsedHome
+      const choird = yield* begin(home)
+      yield* choird.says(/ 2\/10 /u)
+      assert.match(readFileSync(`/proc/${choird.pid}/limits`, "utf8"), /^Max core file size +0 +0 /mu)
     })
   )
 
