@@ -1,4 +1,4 @@
-/** choird writes no core file, whoever starts it: one would hold every secret. */
+/** choird writes no core file, also where its caller allows one: it would hold every secret. */
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { Effect } from "effect"

@@ -15,6 +15,7 @@ const NO_TEXT = "no text of it reaches a prompt"
 
 /** The files of the agent that read files, start programs or ask servers, and what becomes of the text. */
 const READERS: Readonly<Record<string, string>> = {
+  "calls/ToolRunner.ts": NO_TEXT,
   "control/ControlPlane.ts": CHOIRD,
   "control/choirdConnections.ts": NO_TEXT,
   "git/GitAccess.ts": NO_TEXT,
@@ -37,10 +38,10 @@ const READERS: Readonly<Record<string, string>> = {
   "model/negotiate.ts": "a provider writes every word of the model",
   "model/prompt/Environment.ts": "plainName, and nothing where the workspace has a label",
   "outside/OutsideApi.ts": "results name the service, failures too: foreignText",
-  "process/Apart.ts": NO_TEXT,
   "process/ProcessTable.ts": NO_TEXT,
   "process/startCommand.ts": NO_TEXT,
   "session/AnswerVoice.ts": NO_TEXT,
+  "session/jobWorktree.ts": NO_TEXT,
   "tools/commandFiles.ts": NO_TEXT,
   "tools/coreTools.ts": "Worktrees.ts words what git says",
   "tools/emailReceive.ts": "results name the senders of mails",

@@ -24,7 +24,7 @@ export const WORKTREES = ".worktrees"
 /** How long one git command may take; a checkout of a large repository is the longest. */
 const GIT_MS_MAX = 120_000
 
-/** What git reads and writes for the worktree of a job, or for all of them: nobody else may write there meanwhile. */
+/** The places that git reads and writes for the worktree of a job, or for all of them: nobody else may write there meanwhile. */
 export const locksOfTree = (job_name?: JobName): ReadonlyArray<LockRequest> =>
   [".git", job_name === undefined ? WORKTREES : worktreeOf(job_name)].map((path) =>
     LockRequest.make({ resource: `${FILE_KEY}${path}`, mode: "X" })

@@ -81,7 +81,7 @@ const timeZone = () => {
   return TZ === undefined ? {} : { TZ }
 }
 
-/** The path of a program, which what starts it apart has to be told. Throws what the system says where it cannot be run. */
+/** The path of a program, which the program that starts it apart needs. Throws the system's error where it cannot be run. */
 const pathOf = ({ command, cwd }: Command): string => {
   const named = command.includes("/") ? resolve(cwd, command) : undefined
   const path =

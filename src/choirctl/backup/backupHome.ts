@@ -201,7 +201,7 @@ const checkSpace = Effect.fnUntraced(function* (
   yield* requireSpace(work, needed)
 })
 
-/** What is sealed where only the file is to be proved. */
+/** Sealed in place of the secrets where only the file is to be proved. */
 const NO_SECRETS = Redacted.make("{}\n")
 
 /** Refuses what a restore would refuse, while the home is still there to be changed. */

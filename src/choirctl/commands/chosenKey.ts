@@ -14,7 +14,7 @@ export interface Wanted<E, R> {
   readonly address: string
   /** The name of a secret of its own. */
   readonly own: string
-  /** What `--secret` names. */
+  /** The secret that `--secret` names. */
   readonly named: Option.Option<SecretName>
   /** The key on standard input, if there is one. */
   readonly piped: Redacted.Redacted | undefined
@@ -29,7 +29,7 @@ export interface Wanted<E, R> {
 
 export interface ChosenKey {
   readonly name: SecretName
-  /** What has to be stored; undefined where secrets.json has it. */
+  /** The value to store; undefined where secrets.json has it. */
   readonly value: Redacted.Redacted | undefined
   readonly key: Redacted.Redacted
 }

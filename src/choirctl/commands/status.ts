@@ -27,7 +27,7 @@ const diskText = ({ files, free_bytes, lacks, low, paused, total_bytes }: DiskSt
 const memoryText = (memory: MemoryStatus, color: boolean): string =>
   memory.problem === undefined ? searchText(memory) : paint(color, "yellow", searchText(memory))
 
-/** What holds here without anybody's word, or does not. */
+/** Whether the runtime enforces a limit here. */
 const enforcedRow = (name: string, row: SystemStatus["runtime"]["network"]) =>
   row === undefined ? [] : [[name, `${row.enforced ? "enforced" : "not enforced"}: ${safeLine(row.detail)}`] as const]
 

@@ -1,4 +1,4 @@
-/** Which secret holds the key for a server: a stored one only where that server gets it already, else one of its own. */
+/** The secret that holds the key for a server: a stored one only where that server gets it already, else one of its own. */
 import { randomUUID } from "node:crypto"
 import { Redacted } from "effect"
 import { SecretName } from "#schema/Ids.ts"

@@ -11,7 +11,7 @@ export interface SecretServer {
   readonly server: string
 }
 
-/** Scheme, host and port of an address; nothing for a text that is no address. */
+/** Scheme, host and port of an address; nothing for a text that is not an address. */
 export const originOf = (address: string): string | undefined => {
   const origin = URL.parse(address)?.origin
   return origin === "null" ? undefined : origin
@@ -33,7 +33,7 @@ export const serversText = (uses: ReadonlyArray<SecretServer>): string =>
     })
     .join(" and ")
 
-/** What a change of the configuration sends to a server that did not get it before; a secret that is new has no such server. */
+/** The secrets that a change of the configuration sends to a server that did not get them before; a secret that is new has no such server. */
 export const newServers = (
   before: Config,
   after: Config

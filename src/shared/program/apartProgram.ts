@@ -9,7 +9,7 @@ import { machineCode, type Step } from "./machineCode.ts"
 import { offlineFilterFor } from "./offlineFilter.ts"
 
 /**
- * What a command is given. A Landlock domain of its own keeps it from the memory, the environment and the descriptors of processes outside
+ * Parts of MODE. A Landlock domain of its own keeps it from the memory, the environment and the descriptors of processes outside
  * of it: the kernel lets a domain inspect itself and what it starts alone.
  */
 export const ApartMode = {

@@ -51,7 +51,7 @@ export const canRun = (program: string): boolean => {
   }
 }
 
-/** What the program exits with: a version of Landlock, 0 for none. */
+/** The program's exit code: a version of Landlock, 0 for none. */
 const versionBy = (program: string, ...args: ReadonlyArray<string>): number =>
   spawnSync(program, args, { stdio: "ignore", env: {}, timeout: PROBE_MS_MAX }).status ?? 0
 

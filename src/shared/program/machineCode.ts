@@ -10,15 +10,15 @@ export type Argument = number | "kept" | "pair"
 export type Step =
   /** Makes a system call, whose answer the next step can look at. */
   | { readonly do: "call"; readonly number: number; readonly arguments: ReadonlyArray<Argument> }
-  /** Goes on at a label unless the call answered 0, or a descriptor or another number that is not negative. */
+  /** Jumps to a label unless the call answered 0, or a descriptor or another number that is not negative. */
   | { readonly do: "unlessZero" | "ifNegative"; readonly to: string }
   /** Keeps the answer for later calls. */
   | { readonly do: "keep" }
   /** Puts a constant of 64 bits on the stack, and the answer of 32 bits behind it. */
   | { readonly do: "putPair"; readonly constant: number }
-  /** Goes on at a label unless the first character of the program's first argument has this bit (0 is the lowest). */
+  /** Jumps to a label unless the first character of the program's first argument has this bit (0 is the lowest). */
   | { readonly do: "unlessBit"; readonly bit: number; readonly to: string }
-  /** Begins a program that looks at its arguments: goes on at a label where there are fewer than two. */
+  /** Begins a program that looks at its arguments: jumps to a label where there are fewer than two. */
   | { readonly do: "begin"; readonly withoutCommand: string }
   /** Becomes the program that the second argument names, with the arguments from there on and the same environment. */
   | { readonly do: "become"; readonly number: number }

@@ -61,7 +61,7 @@ for (const architecture of ["x64", "arm64"] as const)
       assert.strictEqual(ask("socketpair", (1n << 32n) | 2n, 1), refused(ENETUNREACH))
     })
 
-    it("lets nothing be sent to an address, wherever that lies in memory", () => {
+    it("lets nothing be sent to an address, wherever that is in memory", () => {
       assert.strictEqual(ask("sendto", 3, 1, 1, 0, 0, 0), ALLOWED)
       for (const address of [1n, 0xffffffffn, 1n << 32n, 0x7fff00000000n, 1n << 63n])
         assert.strictEqual(ask("sendto", 3, 1, 1, 0, address, 16), refused(ENETUNREACH))
