@@ -101,9 +101,9 @@ describeRuntimes("a call beside another one", ({ inside, rig, type }) => {
     () =>
       Effect.gen(function* () {
         const { taken } = yield* sideBySide("memory")
-        const ofMemory = memoryAttacks(1).map(([name]) => name)
+        const ofMemory = new Set(memoryAttacks(1).map(([name]) => name))
         assert.deepStrictEqual(
-          taken.filter((name) => ofMemory.includes(name)),
+          taken.filter((name) => ofMemory.has(name)),
           []
         )
       }).pipe(inside),

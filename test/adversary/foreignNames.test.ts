@@ -131,7 +131,7 @@ describe("the name of a branch", () => {
           a: [calls(["web.read", {}]), calls(["choir.fs.write", {}]), says("done")]
         })
       })
-      const last = JSON.stringify(read.filter(isCore).at(-1)?.at(-1))
+      const last = JSON.stringify(read.findLast(isCore)?.at(-1))
       assert.include(last, "git: a branch is checked out")
       assert.notInclude(last, ORDER)
     })

@@ -4,10 +4,10 @@ import { assert, it } from "@effect/vitest"
 import { isNode, lastName, type ParsedFile, parsed, parsedFolder, walk } from "../support/syntax.ts"
 
 /** What makes bindings from names, and who may call it. */
-const MAKERS = ["bindingsOf", "bindingsAsBefore", "restartBindings"]
-const MAY_MAKE = ["agents/bindings.ts", "agents/startBindings.ts"]
+const MAKERS = new Set(["bindingsOf", "bindingsAsBefore", "restartBindings"])
+const MAY_MAKE = new Set(["agents/bindings.ts", "agents/startBindings.ts"])
 /** Starts with what a person names, who is shown what is missing; everybody else starts an agent as it was before. */
-const MAY_NAME = ["api/operator/OperatorAgents.ts"]
+const MAY_NAME = new Set(["api/operator/OperatorAgents.ts"])
 
 /** The calls by which a file makes bindings by itself, or starts an agent with bindings of its own making. */
 const ownStarts = ({ name, tree }: ParsedFile): ReadonlyArray<string> => {
@@ -19,8 +19,8 @@ const ownStarts = ({ name, tree }: ParsedFile): ReadonlyArray<string> => {
     if (called === undefined || !isNode(callee)) return
     const isStart =
       called === "start" && callee.type === "MemberExpression" && lastName(callee["object"]) === "lifecycle"
-    if (MAKERS.includes(called) && !MAY_MAKE.includes(name)) found.push(`${name}: ${called}`)
-    if (isStart && !MAY_NAME.includes(name)) found.push(`${name}: lifecycle.start`)
+    if (MAKERS.has(called) && !MAY_MAKE.has(name)) found.push(`${name}: ${called}`)
+    if (isStart && !MAY_NAME.has(name)) found.push(`${name}: lifecycle.start`)
   })
   return found
 }

@@ -5,7 +5,7 @@ const arm = process.arch === "arm64"
 /** What a call hides in its environment, its memory and its descriptors. */
 export const HIDDEN = "CANARYCALL0123456789"
 /** Its reverse, so that no command line of an attack holds what it looks for. */
-const NEEDLE = [...HIDDEN].reverse().join("")
+const NEEDLE = Array.from(HIDDEN).reverse().join("")
 
 /**
  * The call with the secret, in Perl: it has it in its memory, its environment and on descriptor 3, listens on abstract names, and says on its

@@ -222,6 +222,17 @@ const makePauses = Effect.fnUntraced(function* (runs: Runs) {
   }
 })
 
+/** The refusal to start an agent that runs already, with the command that restarts it as it was asked for. */
+const withRestartHint = (agent_id: AgentId, options: StartAgent) => (refused: AgentRefused) =>
+  refused.kind === "ALREADY_RUNNING"
+    ? new AgentRefused({
+        kind: refused.kind,
+        agent_id,
+        reason: refused.reason,
+        hint: restartCommand(agent_id, options)
+      })
+    : refused
+
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const sessions = yield* SessionStore
@@ -260,16 +271,7 @@ const make = Effect.gen(function* () {
     const fresh = options.fresh ?? false
     const request = { agent_id, bindings: yield* bindings, fresh, awaiting: false, unattended: false }
     pauses.end(agent_id)
-    return yield* Effect.mapError(runs.start(request), (refused) =>
-      refused.kind === "ALREADY_RUNNING"
-        ? new AgentRefused({
-            kind: refused.kind,
-            agent_id,
-            reason: refused.reason,
-            hint: restartCommand(agent_id, options)
-          })
-        : refused
-    )
+    return yield* Effect.mapError(runs.start(request), withRestartHint(agent_id, options))
   })
 
   const restart = Effect.fn("Lifecycle.restart")(function* (

@@ -272,6 +272,20 @@ const makeMeant = Effect.gen(function* () {
     Effect.flatMap(toCard(to, gateway, arrival), (meant) => toJob(meant, arrival))
 })
 
+/** Runs a command that the agent itself answers, or never does: nobody else's messages wait for it. One at a time is enough. */
+const makeAside = Effect.map(Effect.scope, (scope) => {
+  const asked = new Set<AgentId>()
+  return Effect.fnUntraced(function* <E, R>(agent_id: AgentId, command: Effect.Effect<void, E, R>) {
+    if (asked.has(agent_id)) return
+    asked.add(agent_id)
+    yield* command.pipe(
+      logDeath("the answer to a command"),
+      Effect.ensuring(Effect.sync(() => asked.delete(agent_id))),
+      Effect.forkIn(scope)
+    )
+  })
+})
+
 const make = Effect.fnUntraced(function* () {
   const choices = yield* Choices
   const commands = yield* GatewayCommands
@@ -285,8 +299,7 @@ const make = Effect.fnUntraced(function* () {
   const stranger = yield* makeStranger
   const tell = yield* makeTell
   const meant = yield* makeMeant
-  const scope = yield* Effect.scope
-  const asked = new Set<AgentId>()
+  const aside = yield* makeAside
 
   const run = Effect.fnUntraced(function* (
     gateway: ResourceName,
@@ -299,18 +312,6 @@ const make = Effect.fnUntraced(function* () {
     yield* tell(gateway, { id }, { agent_id, dm: answered_in, ...answer })
     if (in_private === true)
       yield* tell(gateway, { id: `${id}/group` }, { agent_id, dm, kind: "notice", text: IN_PRIVATE })
-  })
-
-  /** Runs a command that the agent itself answers, or never does: nobody else's messages wait for it. One at a time is enough. */
-  const runAside = Effect.fnUntraced(function* (...command: Parameters<typeof run>) {
-    const [, , { agent_id }] = command
-    if (asked.has(agent_id)) return
-    asked.add(agent_id)
-    yield* run(...command).pipe(
-      logDeath("the answer to a command"),
-      Effect.ensuring(Effect.sync(() => asked.delete(agent_id))),
-      Effect.forkIn(scope)
-    )
   })
 
   /** The route of an arrival. A number that chooses from a list which the chat was shown is the command that it completes. */
@@ -364,7 +365,8 @@ const make = Effect.fnUntraced(function* () {
           // The messages before the command come before it.
           yield* store(gateway, messages, download)
           messages = []
-          yield* to.command.type === "context" ? runAside(gateway, arrival, to) : run(gateway, arrival, to)
+          const answer = run(gateway, arrival, to)
+          yield* to.command.type === "context" ? aside(to.agent_id, answer) : answer
         }
       }
     }

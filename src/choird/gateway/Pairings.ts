@@ -210,7 +210,7 @@ const make = Effect.fnUntraced(function* () {
       const told_ms = (yield* Clock.currentTimeMillis) + PAIRING_MS_MAX
       const row = { ...dm, ...(agent_id === undefined ? {} : { agent_id }), digest: digestOf(code), until_ms }
       waiting = [...others, row]
-      const [earlier] = spoiltAt(now_ms).filter(({ gateway }) => gateway === dm.gateway)
+      const earlier = spoiltAt(now_ms).find(({ gateway }) => gateway === dm.gateway)
       spoilt = spoiltAt(now_ms).filter(({ name }) => name !== dm.name)
       yield* audit.record({
         who: "operator",

@@ -225,16 +225,12 @@ const messagesOf = (api: Client, call: Call) =>
       )
   }) satisfies Partial<TelegramApi["Service"]>
 
-/** grammY declares the `fetch` of another package, which this one takes the place of. */
-type ApiClientFetch = NonNullable<NonNullable<ConstructorParameters<(typeof import("grammy"))["Api"]>[1]>["fetch"]>
-
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
   const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
   const api = new Api(Redacted.value(token), {
     apiRoot: api_root.replace(/\/+$/u, ""),
-    fetch: ((url: string, init: PlainInit) =>
-      plainFetch(url, { ...init, bytes_max: TELEGRAM_REPLY_BYTES_MAX })) as unknown as ApiClientFetch
+    fetch: (url: string, init: PlainInit) => plainFetch(url, { ...init, bytes_max: TELEGRAM_REPLY_BYTES_MAX })
   })
   const bot_id = botId(token)
   let name: string | undefined

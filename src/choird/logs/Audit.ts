@@ -77,6 +77,9 @@ export const markRecorded = Effect.map(Effect.service(CurrentAuditedRequest), (r
   if (request !== undefined) request.recorded = true
 })
 
+const repeated = (work: Effect.Effect<void>, every_ms: number, name: string) =>
+  work.pipe(Effect.repeat(Schedule.spaced(every_ms)), restarted(name), Effect.forkScoped)
+
 const make = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   const onDatabase = yield* useDatabase
@@ -137,16 +140,8 @@ const make = Effect.fnUntraced(function* () {
     yield* Effect.forEach(due, write, { discard: true })
   })
 
-  yield* flush.pipe(
-    Effect.repeat(Schedule.spaced(AUDIT_WINDOW_MS)),
-    restarted("the sums of the audit"),
-    Effect.forkScoped
-  )
-  yield* retry.pipe(
-    Effect.repeat(Schedule.spaced(AUDIT_RETRY_MS)),
-    restarted("the retry of audit rows"),
-    Effect.forkScoped
-  )
+  yield* repeated(flush, AUDIT_WINDOW_MS, "the sums of the audit")
+  yield* repeated(retry, AUDIT_RETRY_MS, "the retry of audit rows")
   // Counted and buffered rows must not be lost with the process: one attempt to write them, then the log has them.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {

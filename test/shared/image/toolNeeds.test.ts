@@ -45,9 +45,9 @@ const whole = agentConfig(config, BOUND, HELPER)
 const bare = agentConfig(config, { workspace: BOUND.workspace, llm: BOUND.llm, core_llm: BOUND.core_llm })
 
 /** The names under the key `secret`, however deep they are, but for those of models. */
-const secretsIn = ({ models: _, ...share }: AgentConfig): ReadonlySet<string> => {
+const secretsIn = (share: AgentConfig): ReadonlySet<string> => {
   const found = new Set<string>()
-  JSON.stringify(share, (key, value: unknown) => {
+  JSON.stringify({ ...share, models: {} }, (key, value: unknown) => {
     if (key === "secret" && typeof value === "string") found.add(value)
     return value
   })
