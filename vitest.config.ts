@@ -31,6 +31,8 @@ const projects = GROUPS.map(([name, ...folders], at) => ({
     // Many tests wait for an engine, a kill or a rate limit: three workers used 59 % of two cores for the groups of choird, and 79 % for the systems.
     maxWorkers: 5,
     testTimeout: 300_000,
+    // As choird does (src/shared/program/wasmInlining.ts): many tests have an embedded database in their own process.
+    execArgv: ["--no-wasm-inlining"],
     // Programs that tests start find what Node compiled for those before them.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compiled") }
   }

@@ -10,6 +10,9 @@ import { serveOfflineModel, takeConnections } from "./OfflineModel.ts"
 /** The first message of a parent. */
 const isStart = Schema.is(Schema.Struct({ key: Schema.NonEmptyString }))
 
+/** A later one, with a connection. The parent keeps its own hold of it until it hears that it is taken. */
+const isConnection = Schema.is(Schema.Struct({ connection: Schema.Int }))
+
 /** Serves the connections that the parent hands over, until the parent ends: a parent that is killed leaves nothing running. */
 const serveParent = Effect.gen(function* () {
   const ended = Effect.callback<void>((resume) => {
@@ -20,8 +23,10 @@ const serveParent = Effect.gen(function* () {
     process.once("message", (message: unknown) => resume(isStart(message) ? Effect.succeed(message.key) : Effect.never))
   })
   const take = yield* takeConnections(key)
-  process.on("message", (_: unknown, handle: unknown) => {
+  process.on("message", (message: unknown, handle: unknown) => {
+    if (!isConnection(message)) return
     if (handle instanceof Socket) take(handle)
+    process.send?.({ taken: message.connection })
   })
   process.send?.("ready")
   yield* ended

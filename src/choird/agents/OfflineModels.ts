@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import { extname, join } from "node:path"
-import { Context, Deferred, Effect, FiberHandle, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, FiberHandle, Layer, Schema, Stream } from "effect"
 import type { Config } from "#schema/Config.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { NOWHERE, OfflineAddress } from "#src/choird/config/offlineAddress.ts"
@@ -53,25 +53,36 @@ export class OfflineModels extends Context.Service<
 
 const nothing = () => undefined
 
+/** The process has a connection. Its only other message is that it is ready. */
+const isTaken = Schema.is(Schema.Struct({ taken: Schema.Int }))
+
 /** The port, and the connections to it: each goes to the process that answers now, or waits for the next one. */
 const makeDoor = Effect.gen(function* () {
   const waiting = new Set<Socket>()
+  /** Connections on their way to the process, by a number of their own. A process that ends first has not taken them. */
+  const handed = new Map<number, Socket>()
+  let last = 0
   let answering: ChildProcess | undefined
   const handOver = (child: ChildProcess, socket: Socket) => {
-    child.send("connection", socket, (error) => {
-      if (error !== null) socket.destroy()
-    })
+    last += 1
+    handed.set(last, socket)
+    child.send({ connection: last }, socket, { keepOpen: true }, nothing)
+  }
+  const taken = (number: number) => {
+    handed.get(number)?.destroy()
+    handed.delete(number)
   }
   const server = createServer({ pauseOnConnect: true }, (socket) => {
     socket.on("error", nothing)
+    socket.once("close", () => waiting.delete(socket))
+    if (waiting.size + handed.size >= WAITING_MAX) return socket.destroy()
     if (answering?.connected === true) return handOver(answering, socket)
-    if (waiting.size >= WAITING_MAX) return socket.destroy()
-    waiting.add(socket)
-    return socket.once("close", () => waiting.delete(socket))
+    return waiting.add(socket)
   })
   const closeWaiting = () => {
-    for (const socket of waiting) socket.destroy()
+    for (const socket of [...waiting, ...handed.values()]) socket.destroy()
     waiting.clear()
+    handed.clear()
   }
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -97,9 +108,14 @@ const makeDoor = Effect.gen(function* () {
       for (const socket of waiting) handOver(child, socket)
       waiting.clear()
     },
-    /** Connections wait for the next process. */
+    /** The process has this connection. */
+    taken,
+    /** Connections wait for the next process, also those that this one has not taken. */
     close: (child: ChildProcess) => {
-      if (answering === child) answering = undefined
+      if (answering !== child) return
+      answering = undefined
+      for (const socket of handed.values()) waiting.add(socket)
+      handed.clear()
     },
     /** Ends the connections that wait, since no process will come. */
     closeWaiting: Effect.sync(closeWaiting)
@@ -119,9 +135,10 @@ const serve = (door: Door, onReady: () => void) =>
         child.stderr?.on("data", (chunk: Buffer) => {
           output = (output + chunk.toString()).slice(-PROGRAM_OUTPUT_CHARS_MAX)
         })
-        child.once("message", () => {
+        child.on("message", (message) => {
+          if (isTaken(message)) return door.taken(message.taken)
           door.open(child)
-          onReady()
+          return onReady()
         })
         child.on("error", (error) => Deferred.doneUnsafe(ended, Effect.succeed(error.message)))
         child.once("close", (code) => {

@@ -5,7 +5,7 @@ import { Effect, Schema } from "effect"
 import { holdLockFile } from "./lockFile.ts"
 
 /** How long a change of config.json or secrets.json waits for an earlier one. */
-const HOME_FILES_MS_MAX = 10_000
+const HOME_FILES_MS_MAX = 60_000
 
 /** Another process is changing the files of this home and does not finish. */
 export class HomeFilesBusy extends Schema.TaggedError<HomeFilesBusy>()("HomeFilesBusy", {

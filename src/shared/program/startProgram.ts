@@ -1,6 +1,7 @@
 /** The start of a program that loads the rest of itself. Node keeps what it compiled for the next start, which then takes less time. */
 import * as nodeModule from "node:module"
 import { nodeProblem } from "./version.ts"
+import { withoutWasmInlining } from "./wasmInlining.ts"
 
 /**
  * Loads a program and runs it. A Node that Choir does not run on is reported before anything else is loaded, since it would stop at the first thing that it
@@ -18,6 +19,7 @@ export const startProgram = async (
     process.exitCode = 78
     return
   }
+  withoutWasmInlining()
   // A folder of the user's own: in the shared one for temporary files others could leave code for this process.
   const caches =
     process.env["XDG_CACHE_HOME"] ?? (process.env["HOME"] === undefined ? undefined : `${process.env["HOME"]}/.cache`)
