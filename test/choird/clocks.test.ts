@@ -47,7 +47,8 @@ const TIME_OF_DAY: TimeOfDay = {
   "sessions/Runs.ts": ["the age of stored runs, in days", 2],
   "sessions/SessionStore.ts": "the beginning of a session's id",
   "sessions/forgetEvents.ts": "the time of an event",
-  "trials/TrialContainers.ts": "the beginning of a session's id"
+  "trials/TrialContainers.ts": "the beginning of a session's id",
+  "trials/webTries.ts": "the beginning of a session's id"
 }
 
 describe("a clock that is set", () => {
