@@ -13,7 +13,7 @@ import { isFinal, type SentFile } from "./telegramFiles.ts"
 const NAME_CHARS_MAX = 120
 
 /** A sender's name for a file on one line, and without the marks of paths. */
-export const shownName = (name: string): string =>
+const shownName = (name: string): string =>
   name
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}/\\]/gu, "_")
     .slice(0, NAME_CHARS_MAX)

@@ -75,7 +75,7 @@ export const safeVariables = ({ globalConfig, transport }: SafeOptions = {}): Re
 export const NAMED_KEYS = "^(filter|merge|diff|include|includeif)\\."
 
 /** Programs of one repository that are switched off; more are refused. */
-export const NAMED_PROGRAMS_MAX = 64
+const NAMED_PROGRAMS_MAX = 64
 
 export type ProgramsOff =
   | { readonly type: "off"; readonly settings: ReadonlyArray<Setting> }

@@ -27,7 +27,7 @@ export const LANDLOCK_DOMAIN = 2
 export const LANDLOCK_SCOPED = 6
 
 /** How the program ends when it cannot do what it is asked to. */
-export const APART_FAILED = 126
+const APART_FAILED = 126
 
 /** Where the segment is in memory. */
 const BASE = 0x400000
