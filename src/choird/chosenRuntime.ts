@@ -10,7 +10,7 @@ import { DockerImages } from "#src/choird/runtime/docker/DockerImages.ts"
 import { engineProblem } from "#src/shared/docker/dockerInfo.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { DOCKER_STATUS_MS_MAX, layer as layerDocker } from "#src/choird/runtime/docker/DockerRuntime.ts"
+import { layer as layerDocker } from "#src/choird/runtime/docker/DockerRuntime.ts"
 import { layer as layerProcess } from "#src/choird/runtime/process/ProcessRuntime.ts"
 import { layer as layerSandbox, probe } from "#src/choird/runtime/sandbox/SandboxRuntime.ts"
 import { DOCKER_RECONNECT_MS } from "#src/choird/runtime/docker/ContainerWatch.ts"
@@ -37,6 +37,9 @@ export class EngineAway extends Schema.TaggedError<EngineAway>()("EngineAway", {
   }
 }
 
+/** The longest wait of a starting choird for the engine's word on itself; a busy host is slow to load what asks it. */
+const ENGINE_MS_MAX = 10_000
+
 type Unusable = RuntimeUnavailable | EngineAway
 type Parts = Cgroups | DockerEngine | FileSystem.FileSystem
 type RuntimeLayer = Layer.Layer<ContainerRuntime, Unusable, Parts>
@@ -45,7 +48,7 @@ type RuntimeLayer = Layer.Layer<ContainerRuntime, Unusable, Parts>
 const usable = Effect.fnUntraced(function* ({ allow_unmapped_root, network }: RuntimeConfig) {
   const engine = yield* DockerEngine
   const facts = yield* Effect.timeoutOrElse(engine.info, {
-    duration: DOCKER_STATUS_MS_MAX,
+    duration: ENGINE_MS_MAX,
     orElse: () => new EngineAway({ problem: "the Docker engine takes too long to answer" })
   }).pipe(
     Effect.catchTag("DockerError", (error): Effect.Effect<never, Unusable> =>

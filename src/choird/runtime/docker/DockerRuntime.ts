@@ -36,7 +36,7 @@ import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Time that `status` and `auto` wait for the Docker engine. */
-export const DOCKER_STATUS_MS_MAX = 2000
+const DOCKER_STATUS_MS_MAX = 2000
 
 export interface DockerOptions {
   /** choird's home, as its real path; no workspace may hold it. */
