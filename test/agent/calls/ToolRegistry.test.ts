@@ -340,7 +340,7 @@ describe("the core tools", () => {
 
   it.live("spawn with the default limits and context, for the core model (E14)", () =>
     Effect.gen(function* () {
-      const proposal = yield* propose("choir-core-spawn", { job_name: "a", task_spec: "do", surplus: 1 })
+      const proposal = yield* propose("choir-core-spawn", { job_name: "a", task_spec: "do" })
       const { tools = [], ...command } = proposal as typeof proposal & { readonly tools?: ReadonlyArray<object> }
       assert.isNotEmpty(tools)
       assert.deepStrictEqual<unknown>(command, {

@@ -86,13 +86,10 @@ const streamed = Effect.fnUntraced(function* ({ events }: Written, { breaks, com
       : breaks.how === "error"
         ? Stream.make(streamError(dialect))
         : Stream.fromEffect(
-            // What was written before goes out first.
-            Effect.andThen(
-              Effect.sync(() => {
-                if (breaks.how === "cut") socket?.destroySoon()
-              }),
-              Effect.never
-            )
+            // What was written before goes out first: Node hands it to the socket at the end of this turn.
+            Effect.callback<never>(() => {
+              if (breaks.how === "cut") setImmediate(() => socket?.destroySoon())
+            })
           )
   const opening = Stream.fromIterable(Array.from({ length: comments }, () => keepAlive(dialect)))
   return HttpServerResponse.stream(Stream.encodeText(Stream.concat(Stream.concat(opening, written), ending)), {
