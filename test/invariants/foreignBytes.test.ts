@@ -47,7 +47,6 @@ const REASONS: Readonly<Record<string, string>> = {
 const HTTP_CLIENT =
   /[^.\w]fetch\((?!\s*session_id)|NodeHttpClient\.layer|\bnew undici\.|from "(?:undici|node-fetch)"|FetchHttpClient|\bhttps?Request\(|\.request\(url/u
 const CLIENTS: Readonly<Record<string, string>> = {
-  "src/choird/agents/OfflineModels.ts": "the model that choird itself starts on this machine",
   "src/choird/repos/Git.ts": "git's fetch, in a process of git",
   "src/choird/reconfiguration/loadHome.ts": "git's fetch, in a process of git",
   "src/choird/workers/WebProxy.ts": "the browser's: passes bodies on as they are",
