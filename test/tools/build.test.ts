@@ -100,7 +100,7 @@ describe("npm run build", () => {
       [...readFileSync(join(dist, file), "utf8").matchAll(/(?:^|[;}\n])import[^"'`(;]*?from"(?<from>[^"]+)"/gu)].map(
         ({ groups }) => groups?.["from"]
       )
-    assert.deepStrictEqual(importsOf("choirctl.js"), ["./choirctl/version.js", "node:module"])
+    assert.deepStrictEqual(importsOf("choirctl.js"), ["./choirctl/version.js", "node:module", "node:v8"])
     assert.deepStrictEqual(importsOf("choirctl/version.js"), [])
     assert.sameMembers(importsOf("choirctl/start.js"), ["./version.js", "node:os", "node:path"])
   })
