@@ -41,6 +41,7 @@ const projects = GROUPS.map(([name, ...folders], at) => ({
 export default defineConfig({
   test: {
     globalSetup: [
+      "test/support/device-setup.ts",
       "test/support/memory-disk-setup.ts",
       "test/support/bundles-setup.ts",
       "test/support/database-setup.ts"

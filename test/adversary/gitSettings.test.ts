@@ -313,7 +313,7 @@ describe.skipIf(leftOut !== undefined)("git of choird", () => {
     ["write-tree"],
     ["update-ref", "refs/heads/x", "HEAD"],
     ["config", "core.bare"],
-    ["bundle", "create", "/dev/null", "HEAD"]
+    ["bundle", "create", "-", "HEAD"]
   ]
 
   it.live("runs none by a repository's own configuration, whatever it is asked", () =>
