@@ -16,7 +16,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Context, Effect, Layer, type Scope } from "effect"
-import { leaveOut } from "./packages.ts"
+import { ensureDebianPackages, leaveOut } from "./packages.ts"
 
 const PACKAGES = ["dovecot-imapd", "dovecot-lmtpd", "exim4-daemon-light"]
 export const MAIL_DOMAIN = "choir.test"
@@ -39,15 +39,6 @@ export interface MailServer {
 const whyNoMail = (): string | undefined => {
   if (process.getuid?.() !== 0) return "not root, so dovecot and exim cannot be installed and run"
   return existsSync("/usr/bin/apt-get") ? undefined : "not Debian, so dovecot and exim cannot be installed"
-}
-
-const install = () => {
-  if (existsSync("/usr/sbin/dovecot") && existsSync("/usr/sbin/exim4")) return
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-  const lock = join(tmpdir(), "choir-test-mail.lock")
-  const script = `[ -x /usr/sbin/exim4 ] && [ -x /usr/sbin/dovecot ] && exit 0
-apt-get -qq update && apt-get -qq install --no-install-recommends ${PACKAGES.join(" ")} >/dev/null`
-  execFileSync("flock", [lock, "bash", "-c", script], { env, stdio: ["ignore", "ignore", "inherit"] })
 }
 
 const freePort = () =>
@@ -194,7 +185,7 @@ const makeCertificate = (dir: string) =>
   )
 
 const prepared = async (given: Certificate | undefined) => {
-  install()
+  ensureDebianPackages(PACKAGES, "the suites with a mail server")
   const dir = mkdtempSync(join(tmpdir(), "choir-mail-"))
   chmodSync(dir, 0o755)
   for (const folder of ["run", "state", "vmail", "exim", "exim/spool", "exim/log"]) mkdirSync(join(dir, folder))

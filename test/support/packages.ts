@@ -13,10 +13,22 @@ const isInstalled = (name: string): boolean => {
   }
 }
 
-const INSTALL_MS_MAX = 180_000
-const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-const apt = (...args: ReadonlyArray<string>) =>
-  execFileSync("apt-get", ["-o", "DPkg::Lock::Timeout=120", ...args], { env, stdio: "pipe", timeout: INSTALL_MS_MAX })
+/** Of the machine, whatever folder of temporary files this run has. */
+const LOCK = "/run/lock/choir-test-packages"
+const INSTALL_MS_MAX = 300_000
+/** One installation at a time among the workers; another program's, such as the Docker engine's, has apt say no, so it is tried again. */
+const INSTALL = `apt="apt-get -qq -o DPkg::Lock::Timeout=120"
+for try in 1 2 3 4 5 6 7 8 9 10; do
+  $apt update && $apt install -y --no-install-recommends "$@" >/dev/null && exit 0
+  sleep 5
+done
+exit 100`
+
+const install = (names: ReadonlyArray<string>): void => {
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
+  const line = [LOCK, "bash", "-c", INSTALL, "install", ...names]
+  execFileSync("flock", line, { env, stdio: "pipe", timeout: INSTALL_MS_MAX })
+}
 
 /**
  * Installs what is missing when this is root on Debian. Answers why a suite has to be left out, or `undefined` when all is there;
@@ -26,8 +38,7 @@ export const ensureDebianPackages = (names: ReadonlyArray<string>, suite: string
   const missing = names.filter((name) => !isInstalled(name))
   if (missing.length === 0) return undefined
   if (existsSync("/etc/debian_version") && process.getuid?.() === 0) {
-    apt("update", "-qq")
-    apt("install", "-y", "--no-install-recommends", ...missing)
+    install(missing)
     return undefined
   }
   return leaveOut(suite, `it needs ${missing.join(", ")}: apt install ${missing.join(" ")}`)

@@ -91,7 +91,8 @@ const answer = ({ body, headers, statusCode }: Dispatcher.ResponseData, init: Pl
 
 /** Sends one request. Fails as `fetch` does, with the failure of the connection as the cause. */
 export const plainFetch = async (url: string | URL, init: PlainInit = {}): Promise<Response> => {
-  const undici = await import("@effect/platform-node/Undici")
+  // The names of a CommonJS module are not there for a bundle in parts, its default is.
+  const { default: undici } = await import("@effect/platform-node/Undici")
   agent ??= new undici.Agent({ allowH2: false })
   const { body, headers } = await packed(init.body)
   let got: Dispatcher.ResponseData
