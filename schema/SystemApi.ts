@@ -111,6 +111,8 @@ export const SystemApi = HttpApiGroup.make("system").add(
   HttpApiEndpoint.get("config", "/config", { success: Schema.Json, error }),
   HttpApiEndpoint.get("workspaces", "/workspaces", { success: Schema.Array(WorkspaceSummary), error }),
   HttpApiEndpoint.get("models", "/models", { success: Schema.Array(ModelSummary), error }),
+  /** Where the offline model answers that choird serves; the address has its key. Refused while config.json has none, or it does not run. */
+  HttpApiEndpoint.get("offlineModel", "/offline-model", { success: Schema.Struct({ endpoint: Schema.String }), error }),
   /** Tries the web and the git identities, each by one small request. */
   HttpApiEndpoint.post("try", "/try", { success: Schema.Array(Tried), error }),
   HttpApiEndpoint.post("shutdown", "/shutdown", { success: Schema.Struct({ ok: Schema.Literal(true) }), error })

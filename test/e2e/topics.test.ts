@@ -30,7 +30,11 @@ const setUp = Effect.gen(function* () {
   })
   yield* choir.start
   yield* choir.build
-  const { session_id } = yield* choir.api.agents.start({ params: choir.params, payload: { dm: "garden" as never } })
+  // A member commands the group's agent who talks with it in private too.
+  const { session_id } = yield* choir.api.agents.start({
+    params: choir.params,
+    payload: { dm: ["garden", "phone"] as never }
+  })
   /** The first message in the group in which something stands, with its topic. */
   const told = (words: string) =>
     Effect.map(

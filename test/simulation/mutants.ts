@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 23,
+    knownSeed: 55,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -127,7 +127,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/ToolSlots.ts"),
     find: "const isFree = mayRun(turn)",
     replace: "const isFree = true",
-    knownSeed: 3,
+    knownSeed: 13,
     breaks: ["I16"]
   },
   {
@@ -144,7 +144,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -153,7 +153,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 9,
+    knownSeed: 10,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -169,7 +169,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["I7"]
   },
   {
@@ -233,7 +233,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: core.injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: core.injections + 1,",
-    knownSeed: 2,
+    knownSeed: 10,
     breaks: ["I9"]
   },
   {
@@ -281,7 +281,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 7,
+    knownSeed: 6,
     breaks: ["J1"]
   },
   {
@@ -289,7 +289,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("repetitions.ts"),
     find: "times: before.times + 1",
     replace: "times: before.times",
-    knownSeed: 31,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -310,18 +310,18 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "cancel-leaves-the-fiber",
-    file: agent("session/Session.ts"),
+    file: agent("session/laneFibers.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 37,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
     name: "jobs-outlive-edge",
-    file: agent("session/Session.ts"),
-    find: "  yield* FiberMap.clear(jobs)\n",
-    replace: "",
-    knownSeed: 78,
+    file: agent("session/laneFibers.ts"),
+    find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
+    replace: "Fiber.interrupt(supervisor)",
+    knownSeed: 48,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -384,7 +384,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         replace: "if (final_hash === reason)"
       }
     ],
-    knownSeed: 9,
+    knownSeed: 42,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,

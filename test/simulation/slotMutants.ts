@@ -7,7 +7,7 @@ export const SLOT_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/ToolSlots.ts",
     find: "reserved: TOOLS_RESERVED_FOR_EDGE",
     replace: "reserved: 0",
-    knownSeed: 65,
+    knownSeed: 91,
     breaks: ["E1"]
   },
   {

@@ -64,7 +64,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
     replace: "undefined as ChoirEvent | undefined",
-    knownSeed: 40,
+    knownSeed: 16,
     breaks: ["T2"]
   },
   {
@@ -90,7 +90,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
-    knownSeed: 9,
+    knownSeed: 3,
     breaks: ["W2"]
   }
 ]

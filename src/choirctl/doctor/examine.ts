@@ -104,7 +104,7 @@ const homeChecks = Effect.fnUntraced(function* (home: string, sandbox: string | 
     ...checks,
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
-    ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets)),
+    ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
     ...(files === undefined ? [] : yield* accountChecks(files.config, files.secrets)),
     ...(files === undefined ? [] : yield* outsideChecks(choird.running)),
     ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),

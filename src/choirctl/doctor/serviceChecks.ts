@@ -8,11 +8,13 @@ import { isLoopback, isServedHere } from "#src/shared/config/offlineEndpoint.ts"
 import { metricsPage, type MetricsPage, tokenText } from "#src/shared/wire/metricsPage.ts"
 import { AS_NOBODY, type Check, check, tryProgram } from "./hostChecks.ts"
 import { type Tried, triedWords, tryModel } from "./modelCheck.ts"
-import { ask, CheckFailed } from "./checkHttp.ts"
+import { ask as askUrl, CheckFailed } from "./checkHttp.ts"
+import { ask } from "#src/choirctl/client/ask.ts"
 import { valueOf } from "./secretValue.ts"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { CHROMIUM_FIX, chromiumProgram } from "#src/shared/web/chromium.ts"
+import { CHROMIUM_FLAGS } from "#src/shared/web/chromiumFlags.ts"
 
 /** Telegram's own servers, where config.json names no others. */
 export const TELEGRAM_API_ROOT = "https://api.telegram.org"
@@ -33,7 +35,7 @@ export const tryBot = Effect.fn("tryBot")(function* (api_root: string, token: Re
   const value = Redacted.value(token)
   if (!looksLikeToken(value)) return yield* wrongToken("this is not a bot's token, which looks like 123456789:AAE...")
   const { host } = new URL(api_root)
-  const { status, text } = yield* ask(`${api_root.replace(/\/+$/u, "")}/bot${value}/getMe`, {})
+  const { status, text } = yield* askUrl(`${api_root.replace(/\/+$/u, "")}/bot${value}/getMe`, {})
   if (status === 401 || status === 404) return yield* wrongToken(`Telegram refuses the bot's token (${status})`)
   if (status === 429 || status >= 500)
     return yield* new CheckFailed({
@@ -71,7 +73,7 @@ export const metricsChecks = Effect.fn("metricsChecks")(function* (
   if (!running) return [check(TITLE, "skip", `${where}, while choird runs`)]
   const token = yield* tokenOf(page, secrets)
   if (token._tag === "None") return [check(TITLE, "fail", `${tokenText(page)} cannot be read`, "choirctl logs choird")]
-  const request = ask(page.url, { headers: { authorization: `Bearer ${token.value}` } })
+  const request = askUrl(page.url, { headers: { authorization: `Bearer ${token.value}` } })
   const found = yield* Effect.match(request, {
     onFailure: ({ problem }) => check(TITLE, "fail", problem, "choirctl logs choird says why the page is not served"),
     onSuccess: ({ status }) =>
@@ -99,14 +101,24 @@ export const priceWarning = (
     ? []
     : ["its price is unknown, so max_cost_usd does not count it: set its price in config.json"]
 
-/** Tries a model as config.json has it. */
+/** The offline model where choird serves it: at an address that choird tells only its agents and its operator. */
+const servedHere = Effect.fnUntraced(function* (model: Model) {
+  const { endpoint } = yield* ask("system", (choird) => choird.offlineModel()).pipe(
+    Effect.mapError(
+      ({ hint, problem }) =>
+        new CheckFailed({
+          obstacle: "unreachable",
+          problem,
+          fix: hint ?? "choirctl status says why it does not answer"
+        })
+    )
+  )
+  return { ...model, endpoint }
+})
+
+/** Tries a model as config.json has it. The offline model answers while choird runs. */
 export const tryConfigured = Effect.fnUntraced(function* (model: Model, secrets: SecretsFile) {
-  if (isServedHere(model))
-    return yield* new CheckFailed({
-      obstacle: "unreachable",
-      problem: "choird serves the offline model itself, at an address that it tells only its agents",
-      fix: "choirctl status says if it does not answer"
-    })
+  if (isServedHere(model)) return yield* tryModel(yield* servedHere(model), undefined)
   return yield* Effect.flatMap(valueOf(secrets, model.secret), (key) =>
     tryModel(model, key).pipe(
       Effect.map((tried): Tried => ({ ...tried, warnings: [...tried.warnings, ...priceWarning(model, tried.usage)] })),
@@ -129,10 +141,10 @@ const usedModels = ({ agents, models }: Config): ReadonlyArray<readonly [string,
   return all.filter(([name]) => used.has(name))
 }
 
-const modelCheck = Effect.fnUntraced(function* (name: string, model: Model, secrets: SecretsFile) {
+const modelCheck = Effect.fnUntraced(function* (name: string, model: Model, secrets: SecretsFile, running: boolean) {
   const title = `model ${name}`
-  if (isServedHere(model))
-    return check(title, "skip", "the offline model, which choird serves; choirctl status says if it does not answer")
+  if (isServedHere(model) && !running)
+    return check(title, "skip", "the offline model, which choird serves while it runs")
   return yield* tryConfigured(model, secrets).pipe(
     Effect.match({
       onFailure: ({ fix, problem }) => check(title, "fail", problem, fix),
@@ -155,12 +167,16 @@ const botCheck = Effect.fnUntraced(function* (
   })
 })
 
-/** Asks every model that agents use for one tool call, and every bot for its name. */
-export const serviceChecks = Effect.fn("serviceChecks")(function* (config: Config, secrets: SecretsFile) {
+/** Asks every model that agents use for one tool call, and every bot for its name. `running` is whether choird runs. */
+export const serviceChecks = Effect.fn("serviceChecks")(function* (
+  config: Config,
+  secrets: SecretsFile,
+  running: boolean
+) {
   const bots = Object.entries(config.gateways).flatMap(([name, gateway]) =>
     gateway.type === "telegram" ? [botCheck(name, gateway, secrets)] : []
   )
-  const models = usedModels(config).map(([name, model]) => modelCheck(name, model, secrets))
+  const models = usedModels(config).map(([name, model]) => modelCheck(name, model, secrets, running))
   const checks: ReadonlyArray<Check> = yield* Effect.all([...models, ...bots], { concurrency: CHECKS_AT_ONCE })
   return [
     ...(models.length === 0 ? [check("models", "skip", "config.json has no model")] : []),
@@ -170,8 +186,7 @@ export const serviceChecks = Effect.fn("serviceChecks")(function* (config: Confi
 })
 
 const NOBODY = 65_534
-const FLAGS =
-  "--headless --disable-gpu --disable-dev-shm-usage --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+const FLAGS = ["--headless", "--disable-extensions", "--disable-default-apps", ...CHROMIUM_FLAGS]
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => {
@@ -211,7 +226,7 @@ export const browserCheck = Effect.gen(function* () {
     "env",
     `HOME=${home}`,
     program,
-    ...FLAGS.split(" "),
+    ...FLAGS,
     `--user-data-dir=${home}/profile`,
     "--dump-dom",
     "about:blank"

@@ -12,7 +12,7 @@ import {
   REPORT_BYTES_MAX
 } from "./browserProtocol.ts"
 import { browsePage } from "./browsePage.ts"
-import { CHROMIUM_FLAGS } from "./chromiumFlags.ts"
+import { CHROMIUM_FLAGS } from "#src/shared/web/chromiumFlags.ts"
 import { PageWaitFactor } from "./PageWaitFactor.ts"
 import { PageReader } from "./PageReader.ts"
 import { Tabs } from "./Tabs.ts"

@@ -6,16 +6,19 @@ import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
+import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
-import { badRequest, fromWorkspaceRefused } from "#src/choird/api/refusals.ts"
+import { badRequest, conflict, fromWorkspaceRefused } from "#src/choird/api/refusals.ts"
 import { Shutdown } from "#src/choird/api/Shutdown.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { OfflineAddress } from "#src/choird/config/offlineAddress.ts"
 import { Backup } from "#src/choird/database/Backup.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { labelKey, WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { OutsideTries } from "#src/choird/trials/OutsideTries.ts"
+import { isServedHere } from "#src/shared/config/offlineEndpoint.ts"
 import { AUDIT_LISTED_MAX } from "#src/shared/limits.ts"
 import { makeStatus } from "./systemStatus.ts"
 
@@ -119,6 +122,25 @@ const makeWorkspaceRows = Effect.gen(function* () {
   })
 })
 
+/** Makes what answers where the offline model is. */
+const makeOfflineModel = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const offline = yield* OfflineModels
+  const address = yield* OfflineAddress
+  return Effect.gen(function* () {
+    const { models } = (yield* config.current).config
+    if (!Object.values(models).some(isServedHere))
+      return yield* conflict(
+        "NO_OFFLINE_MODEL",
+        "the running configuration has no offline model",
+        "choirctl config apply"
+      )
+    const [problem] = yield* offline.problems
+    if (problem !== undefined) return yield* conflict("OFFLINE_MODEL_DOWN", problem, "choirctl logs choird")
+    return { endpoint: yield* address }
+  })
+})
+
 /** @param version of choird, as its package says. */
 export const layerOperatorSystem = (version: string) =>
   HttpApiBuilder.group(
@@ -131,11 +153,13 @@ export const layerOperatorSystem = (version: string) =>
       const status = yield* makeStatus(version)
       const workspaceRows = yield* makeWorkspaceRows
       const tries = yield* OutsideTries
+      const offlineModel = yield* makeOfflineModel
       return handlers.handleAll({
         status: Effect.fn("OperatorApi.status")(() => status),
         config: () => Effect.map(config.current, ({ config }) => config),
         workspaces: Effect.fn("OperatorApi.workspaces")(() => workspaceRows),
         models: () => Effect.map(config.current, ({ config }) => modelRows(config)),
+        offlineModel: Effect.fn("OperatorApi.offlineModel")(() => offlineModel),
         try: Effect.fn("OperatorApi.try")(() => tries.all),
         shutdown: Effect.fn("OperatorApi.shutdown")(function* () {
           yield* audit.record({ who: "operator", action: "shutdown", detail: {} })
