@@ -55,7 +55,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCores.ts",
     find: "if (rules === undefined) return wanted",
     replace: "if (rules !== undefined || rules === undefined) return wanted",
-    knownSeed: 69,
+    knownSeed: 161,
     breaks: ["K4"]
   },
   {
