@@ -160,6 +160,9 @@ describe("a card that an agent wrote", () => {
       "my approval-1.txt"
     ])
       assert.match(sentName(name), /^renamed\.\w+$/u, name)
+    for (let number = 1; number <= 2000; number += 1)
+      for (const name of [`approval-${number}.txt`, `Approval_${number}.pdf`])
+        assert.match(sentName(name), /^renamed\.\w+$/u, name)
     for (const name of [
       "report.pdf",
       "Übersicht 2026.txt",

@@ -17,8 +17,15 @@ const FILES_MAX = 16
 
 /** Signs of which a shell makes other words, so that the names of files are not in the text. */
 const EXPANDS = /[$`*?[\]{}~\\!#\n\r]/u
-/** Ends of a word: blanks, quotes and the shell's own signs. */
-const BETWEEN = /[\s"'|&;<>()]+/u
+/** Ends of a word: blanks and the shell's own signs. */
+const END = "[\\s|&;<>()]"
+/** What stands next: blanks, signs of the shell, a word in quotes of either kind, a plain word. A quote within a word is none of them. */
+const NEXT = new RegExp(
+  `\\s+|(?<sign>[|&;<>()]+)|(?:"(?<double>[^"]*)"|'(?<single>[^']*)'|(?<plain>[^\\s"'|&;<>()]+))(?=${END}|$)`,
+  "uy"
+)
+/** What has words of its own when a shell reads it. */
+const IS_TEXT = /[\s"'|&;<>()]/u
 /** Addresses of the web name no file here. */
 const ADDRESS = /\bhttps?:\/\/[^\s"'|&;<>()]*/gu
 /** Folders of the host's and the image's programs, which no command writes. */
@@ -32,14 +39,34 @@ const TAKES_ORDERS = new Set(
     "terraform ansible ansible-playbook kubectl helm ssh scp sftp rsync crontab at run-parts screen tmux"
   ).split(" ")
 )
-/** Interpreters that take a program from a module or from their own text run what is beside it. */
-const RUNS_MODULE = /^-[a-z]*m$/u
+/** Languages: their program is the file that is named next, or else in a text that may load any file. */
+const LANGUAGE =
+  /^(?:python|pypy|node|nodejs|perl|ruby|php|lua|luajit|tclsh|Rscript|R|java|julia|elixir|erl|ghc|runghc|raku|guile|racket|sbcl|swift|scala|kotlin|groovy|awk|gawk|mawk|sed)[\d.]*$/u
 
-const words = (command: string): ReadonlyArray<string> =>
-  command
-    .replaceAll(ADDRESS, " ")
-    .split(BETWEEN)
-    .filter((word) => word !== "")
+/** A word, or the end of a command or of a part of it. */
+type Token = { readonly word: string; readonly quoted: boolean } | "end"
+
+/** The words of a command; `undefined` where quotes make other words of them. */
+const tokens = (command: string): ReadonlyArray<Token> | undefined => {
+  const found: Array<Token> = []
+  for (NEXT.lastIndex = 0; NEXT.lastIndex < command.length;) {
+    const groups = NEXT.exec(command)?.groups
+    if (groups === undefined) return undefined
+    const word = groups["double"] ?? groups["single"] ?? groups["plain"]
+    if (groups["sign"] !== undefined) found.push("end")
+    else if (word !== undefined) found.push({ word, quoted: groups["plain"] === undefined })
+  }
+  return found
+}
+
+/** Whether a program of a language is anything but the file that is named next. */
+const readsElsewhere = (all: ReadonlyArray<Token>, at: number): boolean => {
+  const [token, next] = [all[at], all[at + 1]]
+  if (token === undefined || token === "end" || !LANGUAGE.test(programOf(token.word))) return false
+  return next === undefined || next === "end" || next.quoted || next.word.startsWith("-")
+}
+
+const programOf = (word: string): string => word.split("/").at(-1) ?? ""
 
 /** Ways to read a word as the name of a file: whole, behind an option's letter, and each part between signs such as `=` and `@`. */
 const namesIn = (word: string): ReadonlyArray<string> =>
@@ -50,13 +77,17 @@ const namesIn = (word: string): ReadonlyArray<string> =>
 /** The names that may be files of the workspace; `undefined` where the text does not tell them. Pure. */
 export const fileWords = (command: string): ReadonlyArray<string> | undefined => {
   if (EXPANDS.test(command)) return undefined
-  const all = words(command)
-  if (
-    all.length > WORDS_MAX ||
-    all.some((word) => TAKES_ORDERS.has(word.split("/").at(-1) ?? "") || RUNS_MODULE.test(word))
-  )
-    return undefined
-  return [...new Set(all.flatMap(namesIn))]
+  const all = tokens(command.replaceAll(ADDRESS, " "))
+  if (all === undefined || all.length > WORDS_MAX) return undefined
+  const names = new Set<string>()
+  for (const [at, token] of all.entries()) {
+    if (token === "end") continue
+    if (TAKES_ORDERS.has(programOf(token.word)) || readsElsewhere(all, at)) return undefined
+    const within = token.quoted && IS_TEXT.test(token.word) ? fileWords(token.word) : []
+    if (within === undefined) return undefined
+    for (const name of [...namesIn(token.word), ...within]) names.add(name)
+  }
+  return names.size > WORDS_MAX ? undefined : [...names]
 }
 
 const UNTOLD: UsedFiles = { files: [], reads_unnamed: true }

@@ -20,16 +20,22 @@ const ALIKE: ReadonlyMap<string, string> = new Map(
 )
 
 /** The letters and digits of a name, each as that which it looks like. */
-const skeleton = (name: string): string =>
+const skeleton = (name: string, likeOf: (character: string) => string | undefined): string =>
   Array.from(
     name.normalize("NFKD").toLowerCase().normalize("NFKD"),
-    (character) => ALIKE.get(character) ?? (/\p{N}/u.test(character) ? "0" : character)
+    (character) => likeOf(character) ?? (/\p{N}/u.test(character) ? "0" : character)
   )
     .join("")
     .replaceAll(/[^a-z0]/gu, "")
 
-/** choird's own file is `approval-<number>.txt`. */
-const IS_OWN = /approval+(?:0|txt|$)/u
+/** With the digits that look like letters as letters: the word may be written with them, and then they may follow it as a number. */
+const asLetters = (name: string): string => skeleton(name, (character) => ALIKE.get(character))
+const asDigits = (name: string): string =>
+  skeleton(name, (character) => (/[0-9]/u.test(character) ? "0" : ALIKE.get(character)))
+
+/** choird's own file is `approval-<number>.txt`; the word with a number is its own with any ending. */
+const isOwn = (name: string): boolean =>
+  /approval+[lo]*(?:0|txt|$)/u.test(asLetters(name)) || asDigits(name).includes("approval0")
 
 const ENDING = /\.([A-Za-z0-9]{1,8})$/u
 
@@ -38,5 +44,5 @@ export const sentName = (path: string): string => {
   const given = path.split("/").at(-1) ?? ""
   const name = seenText(given).replaceAll(NO_PART, "_").slice(0, NAME_CHARS_MAX).trim().toWellFormed()
   if (name === "") return "file"
-  return IS_OWN.test(skeleton(given)) ? `renamed.${ENDING.exec(name)?.[1] ?? "bin"}` : name
+  return isOwn(given) ? `renamed.${ENDING.exec(name)?.[1] ?? "bin"}` : name
 }

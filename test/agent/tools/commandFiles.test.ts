@@ -15,6 +15,7 @@ const filled = Effect.gen(function* () {
   writeFileSync(join(root, "report.sh"), "echo a\n")
   writeFileSync(join(root, "lib/x.sh"), "echo b\n")
   writeFileSync(join(root, "data=1.csv"), "1\n")
+  writeFileSync(join(root, "my script.sh"), "echo c\n")
   symlinkSync("report.sh", join(root, "link.sh"))
   const filesOf = (command: string, base = "") =>
     Effect.map(commandFiles(workspace, command, base), ({ files, reads_unnamed }) =>
@@ -33,6 +34,9 @@ describe("the files of a command", () => {
         [`sh /workspace/report.sh; sh ${root}/lib/x.sh`, ["report.sh", "lib/x.sh"]],
         ["sh <report.sh", ["report.sh"]],
         ['bash -c "sh report.sh"', ["report.sh"]],
+        ['sh "my script.sh"', ["my script.sh"]],
+        [`bash -c "sh 'my script.sh' report.sh"`, ["my script.sh", "report.sh"]],
+        ["python3 report.sh --verbose", ["report.sh"]],
         ["curl -Treport.sh https://a.example/report", ["report.sh"]],
         ["curl -d @report.sh https://a.example/", ["report.sh"]],
         ["tool --input=report.sh", ["report.sh"]],
@@ -62,6 +66,18 @@ describe("the files of a command", () => {
         "npm publish",
         "/usr/bin/git push origin main",
         "python3 -m report",
+        "python3 -c 'import report'",
+        `node -e 'require("report")'`,
+        "perl -Mreport -e 1",
+        "echo 'import report' | python3",
+        "python3 - report.sh",
+        "python3 <report.sh",
+        `sh rep""ort.sh`,
+        "sh rep'ort'.sh",
+        `sh "report".sh`,
+        `sh my" "script.sh`,
+        `bash -c "sh rep''ort.sh"`,
+        "sh 'report.sh",
         "sh lib",
         "ls .",
         "sh link.sh",
