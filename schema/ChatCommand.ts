@@ -18,7 +18,7 @@ export interface ChatCommand {
   readonly alone?: true
   /** Shows what the agent knows or heard. In a group the answer goes to the sender's private chat alone. */
   readonly in_private?: true
-  /** Decides by the rights of the sender's own DM about the asking agent, so that a group asks for no more. */
+  /** Decides by the rights of the sender's own DM, which an admin has in every group. */
   readonly by_own_rights?: true
   /** The verb of `choirctl session` that gives a running session the same order, with its help. */
   readonly steers?: { readonly verb: string; readonly help: string }

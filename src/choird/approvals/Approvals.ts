@@ -67,6 +67,8 @@ export class Approvals extends Context.Service<
     card(approval_id: string): Effect.Effect<SentCard | undefined>
     /** The approval that a message of a gateway is about: its card, its file, or what came of it. */
     about(gateway: ResourceName, message: SentAs): Effect.Effect<ApprovalId | undefined>
+    /** The numbers of the approvals about which a DM was sent a message. */
+    askedAt(dm: ResourceName): Effect.Effect<ReadonlySet<string>>
     /** Standing grants, newest first; without `all` only those that cover a call. */
     grants(options: { readonly agent_id?: AgentId; readonly all: boolean }): Effect.Effect<ReadonlyArray<GrantSummary>>
     /** Ends a grant from the next call on; again without effect. `undefined` if there is no such grant. */

@@ -57,11 +57,20 @@ const findAbout = Effect.fnUntraced(function* (gateway: ResourceName, { chat_id,
   return row === undefined ? undefined : ApprovalId.make(row.approval_id)
 })
 
+/** The approvals of which a DM was sent a message. */
+const findAskedAt = Effect.fnUntraced(function* (dm: ResourceName) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly approval_id: string }>`SELECT split_part(source_id, '/', 2) AS approval_id
+    FROM choir_control.outbox WHERE source = 'choird' AND starts_with(source_id, 'approval/') AND dm = ${dm}`
+  return new Set(rows.map(({ approval_id }) => approval_id)) as ReadonlySet<string>
+})
+
 /** The part of `Approvals` about the messages that people were sent. */
 export const makeCards = Effect.gen(function* () {
   const onDatabase = yield* provideDatabase
   return {
     card: Effect.fn("Approvals.card")(findCard, onDatabase, Effect.orDie),
-    about: Effect.fn("Approvals.about")(findAbout, onDatabase, Effect.orDie)
+    about: Effect.fn("Approvals.about")(findAbout, onDatabase, Effect.orDie),
+    askedAt: Effect.fn("Approvals.askedAt")(findAskedAt, onDatabase, Effect.orDie)
   }
 })

@@ -32,6 +32,8 @@ interface Given {
   readonly grant?: GrantScope
 }
 
+/** The words of a request that was asked in another chat, where a group reads along. */
+const ELSEWHERE = "asked in another chat"
 /** Waiting approvals that one answer lists. */
 const LISTED_MAX = 10
 
@@ -129,6 +131,14 @@ const makeFinder = Effect.gen(function* () {
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
+  /** What waits, for a speaker. In a group others read along: a request that was asked elsewhere is there without its words. */
+  const waitingHere = Effect.fnUntraced(function* (speaker: Pick<Speaker, "agent_id" | "dm" | "writer">) {
+    const rows = yield* waitingFor(speaker.agent_id)
+    if (!isInGroup(speaker)) return rows
+    const here = yield* approvals.askedAt(speaker.dm)
+    return rows.map((row) => (here.has(row.approval_id) ? row : { ...row, summary: ELSEWHERE }))
+  })
+
   /**
    * To a person who is not an admin an approval of another agent is as unknown as one that does not exist, and to everybody in a group, where others
    * read along.
@@ -147,7 +157,7 @@ const makeFinder = Effect.gen(function* () {
     return Option.isNone(state) ? "" : decidedBefore(state.value, row, yield* waitingFor(row.agent_id))
   })
 
-  return { waitingFor, find, whenItRuns }
+  return { waitingHere, find, whenItRuns }
 })
 
 /** Finds out why a person cannot decide here, and audits it. */
@@ -208,13 +218,13 @@ const makeHindrance = Effect.gen(function* () {
 
 export const makeChatDecisions = Effect.gen(function* () {
   const approvals = yield* Approvals
-  const { find, waitingFor, whenItRuns } = yield* makeFinder
+  const { find, waitingHere, whenItRuns } = yield* makeFinder
   const { hindrance, may, refuse } = yield* makeHindrance
 
   /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
-    const waiting = yield* waitingFor(speaker.agent_id)
+    const waiting = yield* waitingHere(speaker)
     if (command.astray === true) {
       const { text, ...list } = which(waiting, command.resolution, "refusal")
       return { answer: { ...list, text: `The message that you replied to asks for no approval. ${text}` } }
@@ -251,14 +261,14 @@ export const makeChatDecisions = Effect.gen(function* () {
       const before = yield* whenItRuns(decided.success)
       return decidedAnswer(decided.success, resolution, grant === undefined ? before : `${GRANTED}${before}`)
     }
-    if (decided.failure.kind === "NOT_ALONE") return which(yield* waitingFor(agent_id), resolution, "refusal")
+    if (decided.failure.kind === "NOT_ALONE") return which(yield* waitingHere(speaker), resolution, "refusal")
     const now = (yield* find(approval_id, speaker)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))
   })
 
   /** The approvals of the agent that wait for a person, as `/status` lists them, and whether edge itself waits. */
   const waiting = Effect.fn("chatDecisions.waiting")(function* (speaker: Speaker) {
-    const rows = yield* waitingFor(speaker.agent_id)
+    const rows = yield* waitingHere(speaker)
     const [first, ...more] = rows
     const admin = first !== undefined && (yield* may(speaker, first))
     const lines =
@@ -274,8 +284,9 @@ export const makeChatDecisions = Effect.gen(function* () {
   })
 
   /** The waiting approvals: for an admin in private those of every agent, else those of the speaker's own. */
-  const list = Effect.fn("chatDecisions.list")(function* ({ admin, agent_id, dm, writer }: Speaker) {
-    if (!admin || isInGroup({ dm, writer })) return notice(waitingText(yield* waitingFor(agent_id)))
+  const list = Effect.fn("chatDecisions.list")(function* (speaker: Speaker) {
+    const { admin, agent_id } = speaker
+    if (!admin || isInGroup(speaker)) return notice(waitingText(yield* waitingHere(speaker)))
     const rows = oldestFirst(yield* approvals.list({ all: false }))
     const others = rows.filter((row) => row.agent_id !== agent_id)
     const own = rows.filter((row) => row.agent_id === agent_id)

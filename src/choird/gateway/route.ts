@@ -131,7 +131,7 @@ const dmsOf = (config: Config, { agent_id }: Place, last: AgentView | undefined)
 
 /**
  * Whether somebody in a group may command its agent: anyone who talks with that agent in a chat of their own. Anybody else is a stranger there, whatever
- * other agent they talk to. What decides by the sender's own rights looks at those, and an admin hears where their commands belong.
+ * other agent they talk to. An admin decides by rights of their own, and hears where their other commands belong.
  */
 const mayCommandHere = (
   config: Config,
@@ -141,7 +141,8 @@ const mayCommandHere = (
   place.agent_id === NOBODY ||
   dmsOf(config, place, place.last).includes(place.writer) ||
   (read.type !== "say" &&
-    (CHAT_COMMANDS[read.words].by_own_rights === true || (place.admin && CHAT_COMMANDS[read.words].who === "admin")))
+    place.admin &&
+    (CHAT_COMMANDS[read.words].by_own_rights === true || CHAT_COMMANDS[read.words].who === "admin"))
 
 /** Why a command is not for this sender, in words for them; undefined if it is. */
 const forbidden = (read: Read, { admin, agent_id, group }: { admin: boolean; agent_id: AgentId; group: boolean }) => {

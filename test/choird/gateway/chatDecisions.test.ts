@@ -160,6 +160,21 @@ describeStores("decisions in a chat", (it) => {
     }).pipe(alive)
   )
 
+  it.effect("show in a group no words of a request that was asked in another chat", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers } = yield* asked(PHONE, "call-private", "call-secret")
+      listen(agent_id)
+      const group = { dm: TABLET, writer: PHONE }
+      const hidden = numbers.map((number) => `${number}: asked in another chat`).join("\n")
+      for (const number of [undefined, "999999"]) {
+        const { text } = yield* say(agent_id, "approved", number, group)
+        assert.include(text, hidden)
+        assert.notInclude(text, SUMMARY)
+      }
+      assert.include((yield* say(agent_id, "approved", "999999")).text, SUMMARY)
+    }).pipe(alive)
+  )
+
   it.effect("in a group count with the rights and in the name of the person who wrote, never with the group's", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
