@@ -110,7 +110,7 @@ const make = Effect.gen(function* () {
     if (action === "agent" && !isAdmin((yield* config.current).config, speaker.dm))
       return loud("Only an admin may allow calls for the whole agent, beyond one job.")
     const grant = action === "job" || action === "agent" ? { grant: action } : {}
-    const command = { type: "decide", resolution, approval_id, reason: null, ...grant } as const
+    const command = { type: "decide", resolution, approval_id, reason: null, on_card: true, ...grant } as const
     const { kind, text } = yield* decide(command, { ...speaker, request_id })
     return { text, loud: kind === "refusal" }
   })

@@ -167,16 +167,24 @@ const makeHindrance = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
 
-  /** In a group a member decides what they may decide in their own chat: the requests of the agent there. */
-  const may = Effect.fnUntraced(function* (
+  /** Why this person cannot decide it here, or undefined. An admin can; others what was asked in their own chat, or in this group by an agent of theirs. */
+  const whyNot = Effect.fnUntraced(function* (
     { dm, writer }: Pick<Speaker, "dm" | "writer">,
-    row: Pick<ApprovalRow, "agent_id" | "request_type">
+    row: Pick<ApprovalRow, "agent_id" | "approval_id" | "request_type">,
+    { on_card }: { readonly on_card?: true }
   ) {
     const { config: running } = yield* config.current
-    if (!mayDecide(running, writer, row)) return false
-    if (!isInGroup({ dm, writer }) || isAdmin(running, writer)) return true
-    const view = (yield* lifecycle.list).find(({ agent_id }) => agent_id === row.agent_id)
-    return view !== undefined && view.bindings !== null && boundDms(view.bindings).includes(writer)
+    if (!mayDecide(running, writer, row)) return `the DM ${writer} is not an admin's`
+    if (isAdmin(running, writer)) return undefined
+    if (isInGroup({ dm, writer })) {
+      const view = (yield* lifecycle.list).find(({ agent_id }) => agent_id === row.agent_id)
+      const isBound = view !== undefined && view.bindings !== null && boundDms(view.bindings).includes(writer)
+      if (!isBound) return `the DM ${writer} is not one that ${row.agent_id} talks to`
+    }
+    // A card is seen by those alone who are in its chat.
+    if (on_card === true) return undefined
+    const places = yield* Effect.all([approvals.askedAt(dm), approvals.askedAt(writer)])
+    return places.some((asked) => asked.has(row.approval_id)) ? undefined : "it was asked in another chat"
   })
 
   /** Whether this person can have read all of a request: in one message, or in the file that went before its card to this chat or to theirs. */
@@ -203,8 +211,9 @@ const makeHindrance = Effect.gen(function* () {
   /** The reason why this person cannot decide it here. */
   const hindrance = Effect.fnUntraced(function* (row: ApprovalRow, command: Decide, speaker: Speaker) {
     const { approval_id } = row
-    if (!(yield* may(speaker, row))) {
-      const text = `You may not decide this here, because the DM ${speaker.writer} is not ${row.request_type === "config_change" ? "an admin's" : `one that ${row.agent_id} talks to`}. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+    const why = yield* whyNot(speaker, row, command)
+    if (why !== undefined) {
+      const text = `You may not decide this here, because ${why}. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
       return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
     }
     if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker)))
@@ -213,13 +222,13 @@ const makeHindrance = Effect.gen(function* () {
     return yield* refuse("NOT_SHOWN", text, command, speaker)
   })
 
-  return { hindrance, may, refuse }
+  return { hindrance, whyNot, refuse }
 })
 
 export const makeChatDecisions = Effect.gen(function* () {
   const approvals = yield* Approvals
   const { find, waitingHere, whenItRuns } = yield* makeFinder
-  const { hindrance, may, refuse } = yield* makeHindrance
+  const { hindrance, refuse, whyNot } = yield* makeHindrance
 
   /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
@@ -270,16 +279,16 @@ export const makeChatDecisions = Effect.gen(function* () {
   const waiting = Effect.fn("chatDecisions.waiting")(function* (speaker: Speaker) {
     const rows = yield* waitingHere(speaker)
     const [first, ...more] = rows
-    const admin = first !== undefined && (yield* may(speaker, first))
+    const may = first !== undefined && (yield* whyNot(speaker, first, {})) === undefined
     const lines =
       first === undefined
         ? []
         : more.length === 0
           ? [
-              `It is waiting for ${admin ? "your approval" : "approval"} (number ${first.approval_id}): ${first.summary}.`,
-              ...(admin ? [toDecide(first)] : [])
+              `It is waiting for ${may ? "your approval" : "approval"} (number ${first.approval_id}): ${first.summary}.`,
+              ...(may ? [toDecide(first)] : [])
             ]
-          : [`${rows.length} requests are waiting for ${admin ? "your approval" : "approval"}:`, ...listed(rows)]
+          : [`${rows.length} requests are waiting for ${may ? "your approval" : "approval"}:`, ...listed(rows)]
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
   })
 

@@ -14,6 +14,8 @@ export interface Decide {
   readonly approval_id: ApprovalId | undefined
   /** It names no approval and replies to a message that is about none. */
   readonly astray?: true
+  /** By a button of the card, which nobody has but those in its chat. */
+  readonly on_card?: true
   readonly reason: string | null
 }
 

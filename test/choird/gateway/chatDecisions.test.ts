@@ -160,6 +160,19 @@ describeStores("decisions in a chat", (it) => {
     }).pipe(alive)
   )
 
+  it.effect("are the asker's or an admin's: not another person's of the same agent in a chat of their own", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers } = yield* asked(PHONE, "call-of-ada")
+      const [number = ""] = numbers
+      const ben = { dm: TABLET, writer: TABLET }
+      const { kind, text } = yield* say(agent_id, "approved", number, ben)
+      assert.strictEqual(kind, "refusal")
+      assert.match(text, /^You may not decide this here, because it was asked in another chat\./u)
+      assert.strictEqual((yield* find(number)).status, "pending")
+      assert.strictEqual((yield* say(agent_id, "approved", number)).text, `Approved ${number}: ${SUMMARY}.`)
+    }).pipe(alive)
+  )
+
   it.effect("show in a group no words of a request that was asked in another chat", () =>
     Effect.gen(function* () {
       const { agent_id, numbers } = yield* asked(PHONE, "call-private", "call-secret")
