@@ -38,5 +38,18 @@ export const largeProposal = (reason: string) => refused("TOO_LARGE", reason, "p
 /** The agent's repository cannot be read or pushed to. */
 export const badRepository = (reason: string) => refused("REPOSITORY", reason.slice(0, API_PROBLEM_CHARS_MAX), HINT)
 
-export const unreachable = ({ message }: { readonly message: string }) =>
-  badRepository(`the repository cannot be read: ${message}`)
+interface Unreadable {
+  readonly message: string
+  readonly _tag?: string
+  readonly command?: string
+  readonly hint?: string
+  readonly url?: string
+}
+
+/** The failure in choird's words: those of git may be a server's, and an agent reads them as choird's. */
+const ownWords = ({ _tag, command, hint, message, url }: Unreadable): string => {
+  if (_tag === "FetchFailed") return `${url} cannot be fetched. ${hint}`
+  return _tag === "GitFailed" ? `git ${command} failed` : message
+}
+
+export const unreachable = (error: Unreadable) => badRepository(`the repository cannot be read: ${ownWords(error)}`)
