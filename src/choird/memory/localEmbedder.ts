@@ -1,8 +1,8 @@
-/** The embedding model inside Choir. */
+/** The embedding model that Choir brings. */
 import { Effect } from "effect"
 import { LOCAL_EMBEDDING } from "#schema/Embedding.ts"
 import { Embedder, EmbeddingFailed, EmbeddingMeter, unitVector } from "./Embedder.ts"
-import { EmbeddingThread } from "./EmbeddingThread.ts"
+import { EmbeddingProcess } from "./EmbeddingProcess.ts"
 
 const { dimensions, model: name } = LOCAL_EMBEDDING
 
@@ -12,15 +12,15 @@ export const LOCAL_MODEL = `local:${name}:${dimensions}`
 const failed = (problem: string, scope: EmbeddingFailed["scope"]) =>
   new EmbeddingFailed({ model: LOCAL_MODEL, problem, scope, passing: false })
 
-/** An embedder over a thread, which ends with the scope. Nothing is loaded before the first text. */
-export const makeLocalEmbedder = Effect.fnUntraced(function* (thread: EmbeddingThread = new EmbeddingThread()) {
-  yield* Effect.addFinalizer(() => Effect.promise(() => thread.close()))
+/** An embedder over a process, which ends with the scope. Nothing is loaded before the first text. */
+export const makeLocalEmbedder = Effect.fnUntraced(function* (own: EmbeddingProcess = new EmbeddingProcess()) {
+  yield* Effect.addFinalizer(() => Effect.promise(() => own.close()))
   return Embedder.of({
     model: LOCAL_MODEL,
     dimensions,
     embed: Effect.fn("Embedder.local")(function* (texts) {
       const vectors = yield* Effect.callback<ReadonlyArray<Float32Array>, EmbeddingFailed>((resume) => {
-        const cancel = thread.embed(texts, (result) =>
+        const cancel = own.embed(texts, (result) =>
           resume("scope" in result ? failed(result.problem, result.scope) : Effect.succeed(result))
         )
         return Effect.sync(cancel)

@@ -1,6 +1,6 @@
 /**
- * A process of choird for what strangers made, such as a compressed page: it has no environment, no network, no other program's memory and none of choird's
- * files, so that a fault in a decoder gives nothing away (docs/security.md, What choird takes apart).
+ * A process of choird for what strangers made, such as a compressed page, or for a package that gets no fixes: it has no environment, no network, no other
+ * program's memory and none of choird's files, so that a fault in it gives nothing away (docs/security.md, What choird takes apart).
  *
  * As root it is a user of its own in a mount namespace that holds its files. As an ordinary user it is in bubblewrap. Where neither works, what is left are
  * Node's permissions, which keep its JavaScript from files, processes and the network.
@@ -25,10 +25,13 @@ export interface ClosedProgram {
   readonly program: string
   /** Limits of its heap and stack, as flags of Node. */
   readonly flags: ReadonlyArray<string>
+  /** Folders of files that it reads and cannot write. Their places, as it sees them, are its arguments. */
+  readonly folders?: ReadonlyArray<string>
 }
 
-/** The program that the build made beside choird's own. */
-export const builtProgram = (name: string): string => join(packageFolder, "dist", `${name}.js`)
+/** A file or folder that the build made beside choird's own program. */
+export const builtPath = (name: string): string => join(packageFolder, "dist", name)
+export const builtProgram = (name: string): string => builtPath(`${name}.js`)
 
 /** Node looks whether the package of a program says that it is a module. */
 const PACKAGE = join(packageFolder, "package.json")
@@ -37,21 +40,24 @@ const PACKAGE = join(packageFolder, "package.json")
 interface Inside {
   readonly node: string
   readonly program: string
+  readonly folders: ReadonlyArray<string>
 }
 
-const insideOf = (base: string, { program }: ClosedProgram): Inside => ({
+const insideOf = (base: string, { folders = [], program }: ClosedProgram): Inside => ({
   node: `${base}/node`,
   // No package is beside it to say that it is a module.
-  program: `${base}/program.${program.endsWith(".ts") ? "mts" : "mjs"}`
+  program: `${base}/program.${program.endsWith(".ts") ? "mts" : "mjs"}`,
+  folders: folders.map((_, index) => `${base}/files${index}`)
 })
 
-const nodeCommand = ({ node, program }: Inside, { flags }: ClosedProgram): ReadonlyArray<string> => [
+const nodeCommand = ({ folders, node, program }: Inside, { flags }: ClosedProgram): ReadonlyArray<string> => [
   node,
   "--permission",
-  ...[program, PACKAGE].map((path) => `--allow-fs-read=${path}`),
+  ...[program, PACKAGE, ...folders.map((path) => `${path}/*`)].map((path) => `--allow-fs-read=${path}`),
   "--disable-sigusr1",
   ...flags,
-  program
+  program,
+  ...folders
 ]
 
 let started = 0
@@ -61,9 +67,13 @@ const asOwnUser = (closed: ClosedProgram): ReadonlyArray<string> => {
   const uid = CLOSED_UID_FIRST + (started++ % CLOSED_UID_COUNT)
   const base = `/run/choir/${uid}`
   const inside = insideOf(base, closed)
+  const folders = (closed.folders ?? []).map(
+    (path, index) => ["d", path, basename(inside.folders[index] ?? "")] as const
+  )
   const files = [
     ["f", process.execPath, basename(inside.node)],
-    ["f", closed.program, basename(inside.program)]
+    ["f", closed.program, basename(inside.program)],
+    ...folders
   ] as const
   const command = dyingWith(process.pid, nodeCommand(inside, closed), asUid(uid))
   return boundChain(base, files, command, ["--net", "--ipc"])
@@ -77,7 +87,8 @@ const inBubblewrap = (closed: ClosedProgram): ReadonlyArray<string> => {
   const places = [
     ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"].flatMap((path) => readOnly(path)),
     readOnly(process.execPath, inside.node),
-    readOnly(closed.program, inside.program)
+    readOnly(closed.program, inside.program),
+    ...(closed.folders ?? []).map((path, index) => readOnly(path, inside.folders[index]))
   ].flat()
   const walls = ["--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"]
   return ["bwrap", ...walls, ...places, "--dev", "/dev", "--chdir", "/", "--", ...nodeCommand(inside, closed)]
@@ -94,7 +105,8 @@ const script = (command: ReadonlyArray<string>): string => command.map(shellQuot
 const commandOf = (closed: ClosedProgram): string => {
   const isRoot = process.getuid?.() === 0
   const walled = isRoot ? asOwnUser(closed) : inBubblewrap(closed)
-  const plain = nodeCommand({ node: process.execPath, program: closed.program }, closed)
+  const { folders = [], program } = closed
+  const plain = nodeCommand({ node: process.execPath, program, folders }, closed)
   return [
     `ulimit -c 0; ulimit -f 0; ulimit -n ${CLOSED_FILES_MAX}`,
     `if ${script(isRoot ? PROBES.root : PROBES.user)} >/dev/null 2>&1; then exec ${script(walled)}; fi`,

@@ -51,7 +51,7 @@ const make = (configured: string | undefined): DockerEngine["Service"] => {
     if (socketPath === undefined) return yield* noSocket(what, paths)
     const known = clients.get(socketPath)
     if (known !== undefined) return known
-    const { default: Engine } = yield* Effect.promise(() => import("dockerode"))
+    const { default: Engine } = yield* Effect.promise(() => import("./dockerClient.ts"))
     const docker = new Engine({ socketPath, ...CONNECTIONS })
     clients.set(socketPath, docker)
     return docker
