@@ -6,6 +6,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, join, relative } from "node:path"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
+import { withOwnClients, writeOwnClients } from "./ownClients.ts"
 
 /** Folders of the library and where the repository has them; some are not exported but needed by the others. */
 const FOLDERS = {
@@ -19,8 +20,15 @@ const FOLDERS = {
   testing: "test/support/testing"
 }
 
-/** Programs, which do something when they are imported. */
-const PROGRAMS = new Set(["launch.ts", "main.ts", "postgres-template.ts"])
+/** Programs, which do something when they are imported, and what only the program of a closed process imports: the build has made one file of each. */
+const PROGRAMS = new Set([
+  "embedding-worker.ts",
+  "launch.ts",
+  "main.ts",
+  "page-worker.ts",
+  "pageMarkdown.ts",
+  "postgres-template.ts"
+])
 
 const SPECIFIER = /((?:\bfrom|\bimport) |\bimport\()"(#[^"]+|\.\.?\/[^"]+)\.ts"/gu
 
@@ -29,7 +37,7 @@ const inLibrary = (specifier: string): string =>
 
 /** The text of a module at `path` in the library. */
 const relocated = (path: string, text: string): string =>
-  text.replaceAll(SPECIFIER, (_, keyword: string, specifier: string) => {
+  withOwnClients(path, text).replaceAll(SPECIFIER, (_, keyword: string, specifier: string) => {
     if (!specifier.startsWith("#")) return `${keyword}"${specifier}.js"`
     const place = relative(dirname(path), inLibrary(specifier))
     return `${keyword}"${place.startsWith(".") ? place : `./${place}`}.js"`
@@ -42,6 +50,7 @@ const modulesIn = (folder: string): ReadonlyArray<string> =>
 
 const target = join(packageFolder, "dist", "library-source")
 for (const folder of [target, join(packageFolder, "dist", "library")]) rmSync(folder, { recursive: true, force: true })
+writeOwnClients()
 for (const [folder, place] of Object.entries(FOLDERS)) {
   const source = join(packageFolder, place)
   for (const name of modulesIn(source)) {

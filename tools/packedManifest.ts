@@ -5,28 +5,36 @@
  */
 import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { installedPackages } from "./packedDependencies.ts"
 
 // No alias is imported here: they are among what the written manifest lacks.
 const ROOT = join(import.meta.dirname, "..")
 const MANIFEST = join(ROOT, "package.json")
 const KEPT = join(ROOT, "package.repository.json")
-const REPOSITORY_ONLY = new Set(["imports", "scripts", "devDependencies", "optionalDependencies", "allowScripts"])
+const REPOSITORY_ONLY = new Set([
+  "imports",
+  "scripts",
+  "devDependencies",
+  "optionalDependencies",
+  "overrides",
+  "allowScripts"
+])
 
 type Manifest = Readonly<Record<string, unknown>>
 
 const packed = (manifest: Manifest): Manifest => {
-  const peers = manifest["peerDependencies"] as Readonly<Record<string, string>>
-  const own = Object.entries(manifest["dependencies"] as Readonly<Record<string, string>>)
-  const dependencies = Object.fromEntries(own.filter(([name]) => !Object.hasOwn(peers, name)))
+  const named = installedPackages().filter(({ optional }) => !optional)
+  const dependencies = Object.fromEntries(named.map(({ name, version }) => [name, version]))
   const entries = Object.entries({ ...manifest, dependencies })
   return Object.fromEntries(entries.filter(([key]) => !REPOSITORY_ONLY.has(key)))
 }
 
 const write = () => {
   if (existsSync(KEPT)) throw new Error(`${KEPT} is left from a packing that broke off: run npm run postpack`)
-  copyFileSync(MANIFEST, KEPT)
   const manifest = JSON.parse(readFileSync(MANIFEST, "utf8")) as Manifest
-  writeFileSync(MANIFEST, `${JSON.stringify(packed(manifest), undefined, 2)}\n`)
+  const text = `${JSON.stringify(packed(manifest), undefined, 2)}\n`
+  copyFileSync(MANIFEST, KEPT)
+  writeFileSync(MANIFEST, text)
 }
 
 switch (process.argv[2]) {

