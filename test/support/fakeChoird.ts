@@ -338,6 +338,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         config: () => noted({ name: "config" }, answers.config),
         workspaces: () => noted({ name: "workspaces" }, answers.workspaces),
         models: () => noted({ name: "models" }, answers.models),
+        offlineModel: () => noted({ name: "offlineModel" }, Effect.succeed({ endpoint: "http://127.0.0.1:9/v1" })),
         try: () => noted({ name: "try" }, Effect.succeed([])),
         shutdown: () => noted({ name: "shutdown" }, Effect.succeed({ ok: true as const }))
       })

@@ -19,12 +19,12 @@ const FILES_MAX = 16
 const EXPANDS = /[$`*?[\]{}~\\!#\n\r]/u
 /** Ends of a word: blanks and the shell's own signs. */
 const END = "[\\s|&;<>()]"
-/** What stands next: blanks, signs of the shell, a word in quotes of either kind, a plain word. A quote within a word is none of them. */
+/** The next part: blanks, signs of the shell, a word in quotes of either kind, a plain word. A quote within a word is none of them. */
 const NEXT = new RegExp(
   `\\s+|(?<sign>[|&;<>()]+)|(?:"(?<double>[^"]*)"|'(?<single>[^']*)'|(?<plain>[^\\s"'|&;<>()]+))(?=${END}|$)`,
   "uy"
 )
-/** What has words of its own when a shell reads it. */
+/** Signs by which a text has words of its own when a shell reads it. */
 const IS_TEXT = /[\s"'|&;<>()]/u
 /** Addresses of the web name no file here. */
 const ADDRESS = /\bhttps?:\/\/[^\s"'|&;<>()]*/gu

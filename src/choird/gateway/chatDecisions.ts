@@ -251,7 +251,7 @@ export const makeChatDecisions = Effect.gen(function* () {
   })
 
   const decide = Effect.fn("chatDecisions.decide")(function* (command: Decide & Given, speaker: Speaker) {
-    const { agent_id, dm } = speaker
+    const { dm } = speaker
     const { reason, resolution } = command
     const request_id = `${speaker.gateway}:${speaker.request_id}`
     const earlier = yield* approvals.decidedBy(request_id)
