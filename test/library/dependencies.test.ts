@@ -10,14 +10,21 @@ const rows = [
   ...text("docs/security.md").matchAll(/^\| `([^`]+)` +\| (\d+\.\d+\.\d+) +\| (\S+) +\| (.+?) +\| (.+?) +\|$/gmu)
 ]
 
+/** Packages below them that read what servers send. */
+const READING = ["undici"]
+const { packages } = JSON.parse(text("package-lock.json")) as {
+  readonly packages: Readonly<Record<string, { readonly version?: string }>>
+}
+
 describe("the table of packages", () => {
-  it("has a row for each dependency at its version, and for nothing else", () => {
+  it("has a row for each dependency at its version, and for what reads servers' answers below them", () => {
     const { dependencies, optionalDependencies } = JSON.parse(text("package.json")) as Readonly<
       Record<"dependencies" | "optionalDependencies", Readonly<Record<string, string>>>
     >
     assert.deepStrictEqual(Object.fromEntries(rows.map(([, name = "", version]) => [name, version])), {
       ...dependencies,
-      ...optionalDependencies
+      ...optionalDependencies,
+      ...Object.fromEntries(READING.map((name) => [name, packages[`node_modules/${name}`]?.version]))
     })
   })
 
