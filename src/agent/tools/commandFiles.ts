@@ -19,7 +19,7 @@ const FILES_MAX = 16
 const EXPANDS = /[$`*?[\]{}~\\!#\n\r]/u
 /** Ends of a word: blanks and the shell's own signs. */
 const END = "[\\s|&;<>()]"
-/** The next part: blanks, signs of the shell, a word in quotes of either kind, a plain word. A quote within a word is none of them. */
+/** The next part: blanks, signs of the shell, a word in quotes of either kind, a plain word. A quote within a word fits no part. */
 const NEXT = new RegExp(
   `\\s+|(?<sign>[|&;<>()]+)|(?:"(?<double>[^"]*)"|'(?<single>[^']*)'|(?<plain>[^\\s"'|&;<>()]+))(?=${END}|$)`,
   "uy"

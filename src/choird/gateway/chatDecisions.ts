@@ -131,7 +131,7 @@ const makeFinder = Effect.gen(function* () {
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** What waits, for a speaker. In a group others read along: a request that was asked elsewhere is there without its words. */
+  /** The requests that wait, as a speaker may see them. In a group others read along: a request that was asked elsewhere is there without its words. */
   const waitingHere = Effect.fnUntraced(function* (speaker: Pick<Speaker, "agent_id" | "dm" | "writer">) {
     const rows = yield* waitingFor(speaker.agent_id)
     if (!isInGroup(speaker)) return rows
