@@ -20,6 +20,7 @@ import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -75,6 +76,7 @@ export const storesWith = (config: unknown) =>
       Layer.mergeAll(
         Runs.layer,
         WorkspaceLabels.layer,
+        AgentNumbers.layer,
         Tokens.layer,
         Signals.layer,
         Contexts.layer,

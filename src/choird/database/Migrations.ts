@@ -38,6 +38,7 @@ import { shownReactions } from "./migrations/0039_shown_reactions.ts"
 import { askingJobs } from "./migrations/0040_asking_jobs.ts"
 import { undeliveredOfAgent } from "./migrations/0041_undelivered_of_agent.ts"
 import { sentChats } from "./migrations/0042_sent_chats.ts"
+import { agentNumbers } from "./migrations/0043_agent_numbers.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -82,7 +83,8 @@ export const MIGRATIONS = {
   "0039_shown_reactions": shownReactions,
   "0040_asking_jobs": askingJobs,
   "0041_undelivered_of_agent": undeliveredOfAgent,
-  "0042_sent_chats": sentChats
+  "0042_sent_chats": sentChats,
+  "0043_agent_numbers": agentNumbers
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -65,6 +65,7 @@ export const TABLES: Readonly<Record<string, TableBound>> = {
   skill_runs: { kinds: ["runs"], keys: ["runs_days"] },
   job_runs: { kinds: ["runs"], keys: ["runs_days"] },
   schedule_slots: { kinds: ["runs"], keys: ["runs_days"] },
+  agent_numbers: { limits: ["AGENT_NUMBERS_MAX"], bounded: "one row per agent that ever ran, which keeps its uid" },
   chat_settings: { entries: ["dms"], bounded: "one row per DM" },
   workspace_labels: {
     entries: ["workspaces"],

@@ -1,5 +1,6 @@
 /** A Docker engine's description of itself (`GET /info`), as far as Choir decides on it. */
 import { Schema } from "effect"
+import { mappedIds } from "./subordinateIds.ts"
 
 const Text = Schema.String
 const Flag = Schema.optionalKey(Schema.Boolean)
@@ -23,8 +24,8 @@ type EngineInfo = typeof EngineInfo.Type
 export type RootMapping =
   /** The engine runs as an ordinary user, who is root of its containers. */
   | { readonly type: "rootless" }
-  /** The engine maps root to this uid. */
-  | { readonly type: "remapped"; readonly uid: number; readonly gid: number }
+  /** The engine maps root to this uid, and as many ids from there on as `ids` says. */
+  | { readonly type: "remapped"; readonly uid: number; readonly gid: number; readonly ids: number }
   /** Root is root, kept from the host by the container alone. */
   | { readonly type: "none" }
 
@@ -41,21 +42,22 @@ export interface EngineFacts {
 /** An engine that remaps keeps its files in a folder that is named by the ids (dockerd(8), --userns-remap). */
 const REMAPPED_FOLDER = /\/([0-9]{1,10})\.([0-9]{1,10})$/u
 
-const rootOf = (options: ReadonlyArray<string>, folder: string): RootMapping => {
+const rootOf = (options: ReadonlyArray<string>, folder: string, idsOf: typeof mappedIds): RootMapping => {
   const has = (name: string) => options.some((option) => option.split(",").includes(`name=${name}`))
   if (has("rootless")) return { type: "rootless" }
-  const [, uid, gid] = REMAPPED_FOLDER.exec(folder) ?? []
-  return has("userns") && uid !== undefined
-    ? { type: "remapped", uid: Number(uid), gid: Number(gid) }
+  const [, uid, gid] = (REMAPPED_FOLDER.exec(folder) ?? []).map(Number)
+  return has("userns") && uid !== undefined && gid !== undefined
+    ? { type: "remapped", uid, gid, ids: idsOf(uid, gid) }
     : { type: "none" }
 }
 
-export const engineFacts = (info: EngineInfo): EngineFacts => {
+/** @param idsOf how many ids an engine maps, which it does not say itself. */
+export const engineFacts = (info: EngineInfo, idsOf = mappedIds): EngineFacts => {
   const options = info.SecurityOptions ?? []
   return {
     version: info.ServerVersion,
     storage_driver: info.Driver,
-    root: rootOf(options, info.DockerRootDir),
+    root: rootOf(options, info.DockerRootDir, idsOf),
     limits: {
       cpus: info.CpuCfsQuota ?? false,
       memory_mb: info.MemoryLimit ?? false,
@@ -75,12 +77,13 @@ export interface EngineProblem {
 const UNMAPPED = "the Docker engine has no user namespaces, so that root of a container would be root of this host"
 
 /** It keeps its images and containers apart from those of before. */
-const REMAP =
-  'add "userns-remap": "default" to /etc/docker/daemon.json and run: systemctl restart docker. Or set runtime.allow_unmapped_root to true in config.json'
+export const REMAP = 'add "userns-remap": "default" to /etc/docker/daemon.json and run: systemctl restart docker'
 
 /** Root of a container that is root of the host, which an operator may allow and is then always warned of (R38). */
 export const unmappedRoot = ({ root }: EngineFacts): EngineProblem | undefined =>
-  root.type === "none" ? { problem: UNMAPPED, fix: REMAP } : undefined
+  root.type === "none"
+    ? { problem: UNMAPPED, fix: `${REMAP}. Or set runtime.allow_unmapped_root to true in config.json` }
+    : undefined
 
 /** Why no agent may be started in this engine. */
 export const engineProblem = (facts: EngineFacts, allow_unmapped_root: boolean): EngineProblem | undefined =>

@@ -23,6 +23,7 @@ describeEngines("Migrations", (it) => {
   it.effect("create the control plane's tables", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* tables, [
+        "agent_numbers",
         "agents",
         "audit",
         "call_results",

@@ -7,11 +7,11 @@ const info = { ServerVersion: "20.10.24", Driver: "overlay2", DockerRootDir: "/v
 describe("engineFacts", () => {
   it("tells to whom the engine maps root of a container (R38)", () => {
     const rootOf = (SecurityOptions: ReadonlyArray<string> | null, DockerRootDir = "/var/lib/docker") =>
-      engineFacts({ ...info, DockerRootDir, SecurityOptions }).root
+      engineFacts({ ...info, DockerRootDir, SecurityOptions }, (uid, gid) => gid - uid).root
     assert.deepStrictEqual(rootOf(null), { type: "none" })
     assert.deepStrictEqual(rootOf(["name=seccomp,profile=default"]), { type: "none" })
     assert.deepStrictEqual(rootOf(["name=seccomp,profile=default", "name=rootless"]), { type: "rootless" })
-    const remapped = { type: "remapped", uid: 165_536, gid: 165_537 } as const
+    const remapped = { type: "remapped", uid: 165_536, gid: 165_537, ids: 1 } as const
     assert.deepStrictEqual(rootOf(["name=userns"], "/var/lib/docker/165536.165537"), remapped)
     // A folder of such a name proves nothing, and an engine whose mapping cannot be told is not trusted to have one.
     assert.deepStrictEqual(rootOf(null, "/var/lib/docker/165536.165537"), { type: "none" })
