@@ -96,7 +96,7 @@ const starts = Effect.fnUntraced(function* (socket: string) {
     installation: installationOf(home),
     workspace: spec.workspace,
     socket_dir: spec.socket_dir,
-    user: undefined,
+    user: { uid: 0, gid: 0 },
     oci_runtime: undefined
   })
   const [entry = "", ...args] = Entrypoint as ReadonlyArray<string>

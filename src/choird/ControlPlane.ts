@@ -69,6 +69,7 @@ import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
+import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Reactions } from "#src/choird/queues/Reactions.ts"
@@ -93,6 +94,7 @@ const Stores = Steering.layer.pipe(
     Layer.mergeAll(
       Runs.layer,
       WorkspaceLabels.layer,
+      AgentNumbers.layer,
       Tokens.layer,
       Signals.layer,
       Contexts.layer,

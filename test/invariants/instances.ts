@@ -19,6 +19,7 @@ import { type ContainerExit, ContainerRuntime } from "#src/choird/runtime/Contai
 import { admit, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
+import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { activeSession, CONFIG, DESK } from "../support/stores.ts"
 import { makeMemoryControlPlane, SESSION } from "../support/testing/MemoryControlPlane.ts"
@@ -97,6 +98,7 @@ const around = (host: Host) => {
       verify: () => Effect.succeed(version),
       worked: () => Effect.void
     }),
+    Layer.mock(AgentNumbers, { of: () => Effect.succeed(0) }),
     Layer.mock(Leases, { acquire: () => Effect.void, release: () => Effect.void, transfer: () => Effect.void }),
     Layer.mock(AgentSockets, { open: () => Effect.succeed({ dir: "/d", path: "/d/choird.sock" }) }),
     Layer.mock(LogFiles, { follow: () => Effect.undefined, logger: Logger.make(() => undefined) }),

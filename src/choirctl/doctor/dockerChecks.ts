@@ -11,6 +11,7 @@ import {
   engineProblem,
   unmappedRoot
 } from "#src/shared/docker/dockerInfo.ts"
+import { sharedUid } from "#src/shared/docker/agentUids.ts"
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { dockerSockets, existingSocket } from "#src/shared/docker/dockerSocket.ts"
 import { egressCommands, nameserversIn } from "#src/shared/wire/egress.ts"
@@ -50,8 +51,20 @@ export const askEngine = Effect.fn("askEngine")(function* (configured: string | 
   })
 }, Effect.scoped)
 
+/** Whether agents are apart from each other by their uids. */
+const uidCheck = (facts: EngineFacts, choird_uid: number): Check => {
+  const shared = sharedUid(facts, choird_uid)
+  return shared === undefined
+    ? check("docker uids", "ok", "each agent has a uid of its own on this host")
+    : check("docker uids", "warn", shared.problem, shared.fix)
+}
+
 /** The checks of an engine. A missing engine is a failure only if config.json asks for Docker. */
-export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runtime): ReadonlyArray<Check> => {
+export const engineChecks = (
+  engine: Engine,
+  { allow_unmapped_root, type }: Runtime,
+  choird_uid = process.getuid?.() ?? 0
+): ReadonlyArray<Check> => {
   const missing = type === "docker" ? "fail" : "skip"
   if (Result.isFailure(engine)) {
     const { fix, problem } = engine.failure
@@ -81,7 +94,8 @@ export const engineChecks = (engine: Engine, { allow_unmapped_root, type }: Runt
           "warn",
           `not enforced: ${lacking.join(", ")}`,
           "boot with cgroup v2, or with cgroup_enable=memory and the pids controller"
-        )
+        ),
+    ...(engineProblem(facts, allow_unmapped_root) === undefined ? [uidCheck(facts, choird_uid)] : [])
   ]
 }
 

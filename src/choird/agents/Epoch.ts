@@ -44,6 +44,7 @@ export interface EpochPlan {
   readonly row: SessionRow
   readonly bindings: ResourceBindings
   readonly config: Config
+  readonly agent_number: number
   /** The silence that the agent is currently allowed. */
   readonly silence_ms_max: Effect.Effect<number>
   /** The reason to end a session with this many bytes of events; undefined for one that may continue. */
@@ -83,12 +84,13 @@ const openContainer = Effect.fnUntraced(function* (plan: EpochPlan) {
   const runtime = yield* ContainerRuntime
   const sessions = yield* SessionStore
   const sockets = yield* AgentSockets
-  const { bindings, config, image, onWait, programs, row, token } = plan
+  const { agent_number, bindings, config, image, onWait, programs, row, token } = plan
   const { cpus, memory_mb, pids } = config.runtime
   const { agent_id, epoch, session_id } = row
   const socket = yield* sockets.open(session_id)
   const container = yield* runtime.start({
     agent_id,
+    agent_number,
     session_id,
     epoch,
     image_version: image.image_version,

@@ -13,6 +13,7 @@ import { Images } from "#src/choird/images/Images.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { LogFiles } from "#src/choird/logs/LogFiles.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
+import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { CrashTimes } from "./CrashTimes.ts"
 import { InstalledPrograms } from "./InstalledPrograms.ts"
@@ -21,6 +22,7 @@ import { LiveEpochs } from "./LiveEpochs.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 
 const RUN_SERVICES = [
+  AgentNumbers,
   AgentSockets,
   AgentViews,
   Audit,

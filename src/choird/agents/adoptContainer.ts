@@ -44,10 +44,10 @@ const flushed = Effect.fnUntraced(function* ({ session_id }: SessionRow, livenes
 const heard = Effect.fnUntraced(function* (row: SessionRow, id: DockerContainerId) {
   const runtime = yield* ContainerRuntime
   const sockets = yield* AgentSockets
-  const { agent_id, session_id } = row
+  const { session_id } = row
   const liveness = yield* openLiveness(row)
   const { dir } = yield* sockets.open(session_id)
-  if (!(yield* runtime.adopt(id, { agent_id, socket_dir: dir }))) return
+  if (!(yield* runtime.adopt(id, dir))) return
   const rev = yield* Effect.timeoutOption(flushed(row, liveness), ADOPTED_FLUSH_MS_MAX)
   yield* Effect.logInfo(
     Option.match(Option.flatten(rev), {

@@ -92,6 +92,7 @@ export const epochOfRun = Effect.fnUntraced(function* (
   const plan = {
     row,
     bindings,
+    agent_number: prepared.agent_number,
     config: prepared.config,
     silence_ms_max: yield* silenceLimit(context),
     fullAt: (log_bytes: number) => Effect.map(store.current, ({ config }) => logFull(log_bytes, config.retention)),

@@ -9,6 +9,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import { type DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { ContainerId, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { isInside } from "#src/choird/runtime/Ownership.ts"
+import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { logFull } from "#src/choird/sessions/logLimit.ts"
 import { sessionId, type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
@@ -32,6 +33,8 @@ export interface StartRequest {
 
 export interface Prepared {
   readonly config: Config
+  /** The agent's own, from which the runtime makes its uid. */
+  readonly agent_number: number
   /** Absent while the run awaits a message. */
   readonly row: SessionRow | undefined
   readonly image: StartImage
@@ -153,9 +156,10 @@ export const prepareStart = Effect.fn("Lifecycle.prepare")(function* (
 ): Effect.fn.Return<
   Prepared,
   AgentRefused | DatabaseAway,
-  AgentViews | ConfigStore | ContainerRuntime | Images | Leases | SessionStore
+  AgentNumbers | AgentViews | ConfigStore | ContainerRuntime | Images | Leases | SessionStore
 > {
   const leases = yield* Leases
+  const numbers = yield* AgentNumbers
   const reapContainer = yield* makeReapContainer
   const sessions = yield* SessionStore
   const store = yield* ConfigStore
@@ -179,6 +183,9 @@ export const prepareStart = Effect.fn("Lifecycle.prepare")(function* (
   const problemOf = secretProblem(config, yield* store.secrets, agent_id, bindings)
   const missing = missingToolSecret(image.path, problemOf)
   if (missing !== undefined) return yield* notReady(agent_id, missing, `choirctl agent build ${agent_id}`)
+  const agent_number = yield* Effect.catchTag(numbers.of(agent_id), "AgentNumbersTaken", ({ message }) =>
+    notReady(agent_id, message, "move the agents to a new home")
+  )
   if (latest !== undefined) {
     yield* Effect.mapError(
       reapContainer(latest),
@@ -195,5 +202,5 @@ export const prepareStart = Effect.fn("Lifecycle.prepare")(function* (
     ({ hint, message }) => notReady(agent_id, message, hint)
   )
   const row = awaiting ? undefined : yield* beginSession(request, config, latest, image.image_version)
-  return { config, row, image }
+  return { config, agent_number, row, image }
 })

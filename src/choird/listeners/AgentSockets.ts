@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { Clock, Context, Effect, Layer, Scope } from "effect"
 import type { SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { type AgentEndpoint, CA_FILE } from "#src/choird/runtime/ContainerRuntime.ts"
+import { type AgentEndpoint, CA_FILE, NAME_FILES } from "#src/choird/runtime/ContainerRuntime.ts"
 import { monotonicMsOf } from "#src/shared/monotonicMs.ts"
 import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { listen } from "#src/shared/wire/http.ts"
@@ -63,8 +63,9 @@ export class AgentSockets extends Context.Service<
           const path = join(home, "socks", "agents", session_id, "choird.sock")
           const dir = dirname(path)
           yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmdirSync(dir))))
-          const mark = join(dir, RECEIVED_MARK)
-          yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmSync(mark, { force: true }))))
+          // The names are removed by the runtime, unless its choird was killed.
+          for (const name of [RECEIVED_MARK, ...Object.values(NAME_FILES)])
+            yield* Effect.addFinalizer(() => Effect.ignore(Effect.try(() => rmSync(join(dir, name), { force: true }))))
           const session = yield* app.open(session_id)
           const clock = yield* Clock.Clock
           yield* listen(audited(app.of(session), askedByAgent(session_id)), {

@@ -22,6 +22,9 @@ export const CONTAINER_SHM_BYTES_MAX = 64 * MIB
 /** In the folder of a session's socket, the one certificate that its agent trusts. */
 export const CA_FILE = "ca.pem"
 
+/** In the same folder, the names of the user as whom the agent runs, for a runtime that mounts them over files of /etc. */
+export const NAME_FILES = { passwd: "passwd", group: "group" } as const
+
 /** The endpoint that an agent uses instead of its socket. */
 export interface AgentEndpoint {
   /** `https://host:port`, or `http://` on loopback. */
@@ -33,6 +36,8 @@ export interface AgentEndpoint {
 /** One start of one agent. All paths are absolute host paths. */
 export interface ContainerSpec {
   readonly agent_id: AgentId
+  /** No other agent of this home ever has it; a runtime that gives agents uids of their own makes them of it. */
+  readonly agent_number: number
   readonly session_id: SessionId
   readonly epoch: number
   readonly image_version: ImageVersion
@@ -43,7 +48,7 @@ export interface ContainerSpec {
   readonly node: string
   /** The ripgrep program. */
   readonly rg: string
-  /** Folder that holds this session's `choird.sock`, with an endpoint also the certificate, and nothing else (D10). */
+  /** Folder that holds this session's `choird.sock`, the certificate of an endpoint, NAME_FILES, and nothing else (D10). */
   readonly socket_dir: string
   /** The agent asks here instead of the socket. */
   readonly endpoint?: AgentEndpoint
@@ -98,13 +103,6 @@ export type DockerContainerId = typeof DockerContainerId.Type
 /** The identity by which a container of an earlier choird is found again. Plain JSON, for a row of the database. */
 export const ContainerId = Schema.Union([HostContainerId, DockerContainerId])
 export type ContainerId = typeof ContainerId.Type
-
-/** The agent of a container of an earlier choird, and the socket by which it reaches choird again. */
-export interface Adopted {
-  readonly agent_id: AgentId
-  /** Its session's socket, reopened in the folder that the container has mounted. */
-  readonly socket_dir: string
-}
 
 /** The end of a container. */
 export interface ContainerExit {
@@ -182,8 +180,10 @@ export class ContainerRuntime extends Context.Service<
     /**
      * Lets a container that outlived an earlier choird reach its socket again, so that it can flush (D15). False for one that did not
      * outlive it, which no container of the host's own runtimes does.
+     *
+     * @param socket_dir where its session's socket is open again: the folder that the container has mounted.
      */
-    adopt(id: ContainerId, adopted: Adopted): Effect.Effect<boolean, ContainerError>
+    adopt(id: ContainerId, socket_dir: string): Effect.Effect<boolean, ContainerError>
     /** Ends the containers of this installation that no row remembers. */
     sweep(remembered: ReadonlyArray<ContainerId>): Effect.Effect<void>
     /**

@@ -1,5 +1,5 @@
 /** The host folders that an agent may be given, and their transfer to the agent's uid when choird is root (D11). */
-import { lchownSync, realpathSync, statSync } from "node:fs"
+import { chmodSync, lchownSync, realpathSync, statSync } from "node:fs"
 import { Effect } from "effect"
 import { ContainerError } from "./ContainerRuntime.ts"
 import { RUNTIME_COMMAND_MS_MAX, HOST_PATH, run } from "./HostProcess.ts"
@@ -85,35 +85,57 @@ export const workspaceProblem = (path: string, relied: ReadonlyArray<string>): s
   return undefined
 }
 
-const isOurs = (uid: number) => uid === 0 || (uid >= SANDBOX_UID_FIRST && uid < SANDBOX_UID_FIRST + SANDBOX_UID_COUNT)
+/** Consecutive uids. */
+export interface UidRange {
+  readonly first: number
+  readonly count: number
+}
+
+const SANDBOXES: UidRange = { first: SANDBOX_UID_FIRST, count: SANDBOX_UID_COUNT }
+
+const isIn = ({ count, first }: UidRange, uid: number) => uid >= first && uid < first + count
+
+/** Of find(1): owned by a uid of a range. */
+const ownedBy = ({ count, first }: UidRange) => ["(", "-uid", `+${first - 1}`, "-uid", `-${first + count}`, ")"]
+
+/** The user of an agent, as the host knows it. */
+export interface WorkspaceOwner {
+  readonly uid: number
+  readonly gid: number
+  /** Uids of agents beside those of sandboxes: what an engine maps. */
+  readonly mapped?: UidRange
+}
 
 const failed = (problem: string, fix: string) => new ContainerError({ reason: "failed", problem, fix })
 
 /**
  * Gives a workspace to a uid: the folder and everything in it that belongs to root or to another agent's uid, on the same file
  * system, links themselves and not their targets. A file with a second hard link is left as it is, since its other name may
- * are outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
+ * be outside. A folder that is a person's is refused, not taken. Each change is made from within the folder that find(1) opened,
  * by the name in it alone: on a second walk of the path a folder may have become a link (R39).
  */
-export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid: number, workspace: string) {
+export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (
+  { gid, mapped, uid }: WorkspaceOwner,
+  workspace: string
+) {
   const stat = yield* Effect.try({
     try: () => statSync(workspace),
     catch: (cause) => failed(String(cause), "Create it")
   })
-  if (!isOurs(stat.uid) && stat.uid !== uid) {
+  const ranges = mapped === undefined ? [SANDBOXES] : [SANDBOXES, mapped]
+  if (stat.uid !== 0 && stat.uid !== uid && !ranges.some((range) => isIn(range, stat.uid))) {
     return yield* new ContainerError({
       reason: "refused",
       problem: `the workspace ${workspace} belongs to uid ${stat.uid}, and choird runs each agent under a separate uid`,
       fix: `Run choird as that user, or give the folder to root: chown -R root ${workspace}`
     })
   }
-  const range = ["-uid", `+${SANDBOX_UID_FIRST - 1}`, "-uid", `-${SANDBOX_UID_FIRST + SANDBOX_UID_COUNT}`]
-  const owned = ["(", "-uid", "0", "-o", "(", ...range, ")", ")"]
+  const owned = ["(", "-uid", "0", ...ranges.flatMap((range) => ["-o", ...ownedBy(range)]), ")"]
   const kinds = ["(", "-type", "d", "-o", "(", "-links", "1", "-type", "f,l,p,s", ")", ")"]
   const args = ["-P", workspace, "-xdev", ...owned, "!", "-uid", String(uid), ...kinds]
   const { code, text } = yield* run({
     program: "find",
-    args: [...args, "-execdir", "chown", "-h", `${uid}:${uid}`, "{}", "+"],
+    args: [...args, "-execdir", "chown", "-h", `${uid}:${gid}`, "{}", "+"],
     cwd: "/",
     env: { PATH: HOST_PATH }
   }).pipe(
@@ -126,45 +148,25 @@ export const giveWorkspace = Effect.fn("Ownership.giveWorkspace")(function* (uid
   if (code !== 0) return yield* failed(`${workspace} cannot be given to uid ${uid}: ${text}`, "Look at its file system")
 })
 
+/** Keeps every user of the host but its owner and its group out of a workspace. Not beside an agent that runs. */
+export const shutToOthers = (workspace: string) =>
+  Effect.try({
+    try: () => chmodSync(workspace, statSync(workspace).mode & 0o7770),
+    catch: (cause) => failed(`the workspace cannot be shut to other users: ${String(cause)}`, "Look at its file system")
+  })
+
 /** Lets a uid connect to the socket in this folder, and nobody else: the modes stay 0700 and 0600. */
-export const giveSocket = Effect.fn("Ownership.giveSocket")(function* (uid: number, folder: string) {
+export const giveSocket = Effect.fn("Ownership.giveSocket")(function* (
+  { gid, uid }: Pick<WorkspaceOwner, "gid" | "uid">,
+  folder: string
+) {
   yield* Effect.try({
     try: () => {
-      for (const path of [folder, `${folder}/choird.sock`]) lchownSync(path, uid, uid)
+      for (const path of [folder, `${folder}/choird.sock`]) lchownSync(path, uid, gid)
     },
     catch: (cause) =>
       failed(`the agent's socket cannot be given to uid ${uid}: ${String(cause)}`, "Start the agent again")
   })
-})
-
-const helper = Effect.fnUntraced(function* (what: string, program: string, args: ReadonlyArray<string>) {
-  const { code, text } = yield* run({ program, args, cwd: "/", env: { PATH: HOST_PATH } }).pipe(
-    Effect.timeoutOrElse({
-      duration: RUNTIME_COMMAND_MS_MAX,
-      orElse: () => failed(`${what}: it takes too long`, "Remove what the agent does not need from the workspace")
-    })
-  )
-  if (code !== 0) return yield* failed(`${what}: ${text}`, "Look at its file system, and run: apt install acl")
-})
-
-/** Lets a uid connect to the socket in this folder where choird is not root, by access lists (acl(5)), which their owner may set. */
-export const letIntoSocket = Effect.fn("Ownership.letIntoSocket")(function* (uid: number, socket_dir: string) {
-  const socket = "the agent's socket cannot be opened to it"
-  yield* helper(socket, "setfacl", ["-m", `u:${uid}:rx`, "--", socket_dir])
-  yield* helper(socket, "setfacl", ["-m", `u:${uid}:rw`, "--", `${socket_dir}/choird.sock`])
-})
-
-/**
- * Lets a uid into a workspace where choird is not root and cannot give it away. What either of them makes there is open to both. Not
- * beside an agent that runs: setfacl(1) follows a link that took a file's place.
- */
-export const letIntoWorkspace = Effect.fn("Ownership.letIntoWorkspace")(function* (uid: number, workspace: string) {
-  const own = process.getuid?.() ?? 0
-  // Files of the agent's uid are already its own, and their lists are not choird's to change.
-  const folders = `-type d -execdir setfacl -m u:${uid}:rwx,d:u:${uid}:rwx,d:u:${own}:rwx {} +`
-  const files = `-type f -links 1 -execdir setfacl -m u:${uid}:rwX {} +`
-  const words = `-xdev -user ${own} ( ${folders} -o ${files} )`.split(" ")
-  yield* helper(`${workspace} cannot be opened to its agent`, "find", [workspace, ...words])
 })
 
 /** Fails unless an agent's own uid can read these files, which root wrote. */

@@ -14,6 +14,8 @@ import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import type { Image } from "#src/choird/images/Images.ts"
 import type { AgentPrograms, ProgramMissing } from "#src/choird/runtime/AgentCommand.ts"
 import { type Container, type ContainerError, ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { sessionId } from "#src/choird/sessions/SessionStore.ts"
 import type { SocketRefused } from "#src/shared/wire/sockets.ts"
 import { listenOnce, messagesOf, type TrialUnfinished, unfinished, writeTo } from "./trialSocket.ts"
@@ -77,6 +79,7 @@ const lastWords = ({ exit, output }: Container) =>
 /** Starts containers in workspaces of their own; all of it goes with the scope. */
 const makeStart = Effect.gen(function* () {
   const { current, home } = yield* ConfigStore
+  const numbers = yield* AgentNumbers
   const runtime = yield* ContainerRuntime
   const root = join(home, "trials")
   let swept = false
@@ -113,12 +116,18 @@ const makeStart = Effect.gen(function* () {
   return Effect.fnUntraced(function* (plan: TrialPlan, programs: AgentPrograms, session_id: SessionId) {
     const { agent_id, files, image } = plan
     yield* sweep
+    const agent_number = yield* Effect.catchTag(
+      databaseDefect(numbers.of(agent_id)),
+      "AgentNumbersTaken",
+      ({ message }) => unfinished(message)
+    )
     const { cpus, memory_mb, pids } = (yield* current).config.runtime
     const workspace = yield* openWorkspace(session_id, files)
     const socket = join(home, "socks", "agents", session_id, "choird.sock")
     const connected = yield* listenOnce(socket)
     const container = yield* runtime.start({
       agent_id,
+      agent_number,
       session_id,
       epoch: 1,
       image_version: image.image_version,

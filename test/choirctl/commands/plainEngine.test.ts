@@ -127,6 +127,7 @@ describe("choirctl doctor on an engine", () => {
         lacking.length === 0
       )
       assert.strictEqual(found.get("docker network"), "ok: choird blocks agents from this host and its networks")
+      assert.strictEqual(found.get("docker uids"), "ok: each agent has a uid of its own on this host")
       assert.strictEqual(found.get("runtime"), "ok: docker")
       assert.match(found.get("git") ?? "", /^ok: git version \d/u)
     })

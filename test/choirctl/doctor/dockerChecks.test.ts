@@ -32,11 +32,42 @@ describe("the checks of a Docker engine", () => {
     assert.deepStrictEqual(stateOf(engineChecks(rootless, runtime("docker"))), [
       "docker ok",
       "docker userns ok",
-      "docker limits ok"
+      "docker limits ok",
+      "docker uids warn"
     ])
     assert.match(whyNoDocker(plain, runtime("auto")) ?? "", /user namespaces/u)
     assert.isUndefined(whyNoDocker(plain, runtime("auto", true)))
     assert.isUndefined(whyNoDocker(rootless, runtime("docker")))
+  })
+
+  it("tell whether each agent has a uid of its own, and how it gets one", () => {
+    const remapped = (ids: number) =>
+      Result.succeed(
+        engineFacts(
+          { ...info, DockerRootDir: "/var/lib/docker/165536.165536", SecurityOptions: ["name=userns"] },
+          () => ids
+        )
+      )
+    const last = (engine: typeof plain, uid: number, allowed = false) =>
+      engineChecks(engine, runtime("docker", allowed), uid).at(-1)
+    assert.deepStrictEqual(last(remapped(65_536), 0), {
+      name: "docker uids",
+      status: "ok",
+      detail: "each agent has a uid of its own on this host"
+    })
+    assert.strictEqual(last(remapped(65_536), 1000)?.status, "ok")
+    const few = last(remapped(1000), 0)
+    assert.deepStrictEqual(
+      [few?.status, few?.detail],
+      ["warn", "the Docker engine maps 1000 ids and agents need 60000, so all of them run as uid 165536"]
+    )
+    assert.match(few?.fix ?? "", /at least 60000 ids in \/etc\/subuid and \/etc\/subgid/u)
+    assert.match(last(remapped(65_536), 165_536)?.detail ?? "", /choird's own user/u)
+    assert.match(last(rootless, 0)?.detail ?? "", /rootless/u)
+    assert.match(last(plain, 1000, true)?.detail ?? "", /all agents run as choird's own user/u)
+    assert.strictEqual(last(plain, 0, true)?.status, "ok")
+    // No agent runs there.
+    assert.strictEqual(last(plain, 1000)?.name, "docker limits")
   })
 
   it("tell which limits an engine does not enforce", () => {

@@ -83,6 +83,7 @@ const setUp = Effect.fnUntraced(function* (kill: Effect.Effect<void, ContainerEr
   const plan: EpochPlan = {
     row,
     bindings: BINDINGS,
+    agent_number: 0,
     config,
     fullAt: () => Effect.undefined,
     summary_ms_max: Effect.succeed(config.memory.summary_timeout_ms),

@@ -26,7 +26,7 @@ describe.skipIf(notRoot !== undefined)(suite, () => {
       chownSync(join(root, "a/another's"), OTHER, OTHER)
       linkSync(join(root, "a/first"), join(outside, "second"))
       symlinkSync(outside, join(root, "a/link"))
-      yield* giveWorkspace(ONE, root)
+      yield* giveWorkspace({ uid: ONE, gid: ONE }, root)
       for (const name of ["", "-rf", "a", "a/b", "a/b/root's\n", "a/another's", "a/link"])
         assert.strictEqual(owner(join(root, name)), ONE, name)
       assert.deepStrictEqual([owner(join(root, "a/person's")), owner(join(root, "a/first"))], [PERSON, 0])
@@ -50,7 +50,8 @@ describe.skipIf(notRoot !== undefined)(suite, () => {
       let given = 0
       while (swapper.count() < SWAPS || given < 20) {
         // What goes away in the middle makes find fail, which is no matter here.
-        yield* Effect.ignore(giveWorkspace(given % 2 === 0 ? ONE : OTHER, root))
+        const uid = given % 2 === 0 ? ONE : OTHER
+        yield* Effect.ignore(giveWorkspace({ uid, gid: uid }, root))
         given += 1
         for (const name of ["", ...names]) assert.strictEqual(owner(join(outside, name)), 0, name)
       }

@@ -6,7 +6,8 @@ import { join } from "node:path"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
 import { ContainerWatch } from "#src/choird/runtime/docker/ContainerWatch.ts"
 import { DockerEngine } from "#src/choird/runtime/docker/DockerEngine.ts"
-import { emptyInContainer, emptyingProfile } from "#src/choird/runtime/docker/EmptyingContainer.ts"
+import { emptyInContainer, EMPTYING } from "#src/choird/runtime/docker/EmptyingContainer.ts"
+import { workProfile } from "#src/choird/runtime/docker/WorkspaceContainer.ts"
 import { testEngine } from "../../support/docker.ts"
 import { docker } from "../../support/dockerImage.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
@@ -111,7 +112,7 @@ describe.skipIf(reason !== undefined)("workspaces of containers", { timeout: 300
       yield* runtime.emptyWorkspace(workspace, [])
       assert.deepStrictEqual(readdirSync(workspace), [])
       yield* rig("dev", LABELS)
-      const { name } = emptyingProfile(installation, "", workspace)
+      const { name } = workProfile(installation, "", workspace, EMPTYING)
       docker(socket, "run", "--detach", "--name", name ?? "", "debian:bookworm-slim", "sleep", "1000")
       writeFileSync(join(workspace, "file"), "")
       yield* runtime.emptyWorkspace(workspace, [])

@@ -69,6 +69,14 @@ const linkOver = (socket: Socket): Effect.Effect<AgentLink> =>
     })
   })
 
+/** The agents that rigs were made for, in the order of their numbers. */
+const agents: Array<string> = []
+
+const numberOf = (agent: string): number => {
+  const known = agents.indexOf(agent)
+  return known === -1 ? agents.push(agent) - 1 : known
+}
+
 /** Numbers an agent's sessions within this run. */
 let sessions = 0
 
@@ -100,6 +108,7 @@ export const makeRig = Effect.fnUntraced(function* (agent = "dev") {
   const token = `b00tstrap-${session}`
   const spec: ContainerSpec = {
     agent_id: AgentId.make(agent),
+    agent_number: numberOf(agent),
     session_id: SessionId.make(session),
     epoch: 1,
     image_version: ImageVersion.make("abcdef0"),

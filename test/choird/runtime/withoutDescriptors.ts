@@ -17,6 +17,7 @@ const workspace = realpathSync(tmpdir())
 const none = "/none"
 const spec = {
   agent_id: AgentId.make("dev"),
+  agent_number: 0,
   session_id: SessionId.make(`${process.pid}`.padStart(16, "0")),
   epoch: 1,
   image_version: ImageVersion.make("abcdef0"),

@@ -3,7 +3,7 @@
  * it starts; one that differs is removed (R36). The engine may restart or be away, which ends no agent.
  */
 import { isIP } from "node:net"
-import { Context, Effect, Layer, Result, Schedule } from "effect"
+import { Context, Effect, Layer, Option, Result, Schedule } from "effect"
 import type { RuntimeConfig } from "#schema/Config.ts"
 import { isLoopback } from "#schema/Transport.ts"
 import { hostOf, portOf } from "#src/shared/wire/hostPort.ts"
@@ -15,14 +15,16 @@ import { ContainerWatch, DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
 import { emptyInContainer } from "./EmptyingContainer.ts"
 import { asContainerError, DockerEngine, DockerError, engineIsAway, engineLate } from "./DockerEngine.ts"
 import { DockerImages } from "./DockerImages.ts"
+import { giveInContainer } from "./GivingContainer.ts"
+import { needsNames, writeNames } from "./userNames.ts"
 import { dockerProfile } from "./dockerProfile.ts"
 import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
-import { DOCKER_AWAY_MS_MAX, isRunning, reapContainer, removeOrphans } from "./removeContainer.ts"
+import { DOCKER_AWAY_MS_MAX, reapContainer, removeOrphans, runningUser } from "./removeContainer.ts"
 import { type EngineFacts, unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
+import { sharedUid } from "#src/shared/docker/agentUids.ts"
 import { specError } from "#src/choird/runtime/AgentCommand.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import {
-  type Adopted,
   type AgentEndpoint,
   ContainerError,
   type ContainerId,
@@ -31,7 +33,7 @@ import {
   type RuntimeStatus
 } from "#src/choird/runtime/ContainerRuntime.ts"
 import { emptyWorkspace } from "#src/choird/runtime/emptyWorkspace.ts"
-import { makeChownToAgent } from "#src/choird/runtime/chownToAgent.ts"
+import { agentUser, giveSocketTo, type HandOver } from "#src/choird/runtime/agentUser.ts"
 import { realPath, workspaceProblem } from "#src/choird/runtime/Ownership.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
@@ -114,18 +116,22 @@ const rootSentence = ({ root }: EngineFacts) => {
     case "remapped":
       return `its root user is uid ${root.uid} on this host`
     case "none":
-      return "it has no user namespace and runs under an ordinary uid"
+      return "it has no user namespace and agents run as ordinary users"
   }
 }
 
+const SHARED_UID = "A path or a setuid file of one agent that another one reaches opens its files"
+
 const statusOf = (facts: EngineFacts, more: ReadonlyArray<string>): RuntimeStatus => {
   const unmapped = unmappedRoot(facts)
+  const shared = sharedUid(facts, process.getuid?.() ?? 0)
   return {
     type: "docker",
-    isolation: `Each agent is in a container of Docker ${facts.version} without capabilities; ${rootSentence(facts)}.`,
+    isolation: `Each agent is in a container of Docker ${facts.version} without capabilities; ${rootSentence(facts)}, and ${shared === undefined ? "each agent has a uid of its own" : "agents share a uid"}.`,
     limits: facts.limits,
     warnings: [
       ...(unmapped === undefined ? [] : [`${unmapped.problem}. Better: ${unmapped.fix}`]),
+      ...(shared === undefined ? [] : [`${SHARED_UID}: ${shared.problem}. Better: ${shared.fix}`]),
       ...(facts.seccomp ? [] : ["The Docker engine has no system call filter."]),
       ...Object.entries(facts.limits).flatMap(([name, works]) =>
         works ? [] : [`${name} is not enforced by this Docker engine.`]
@@ -164,16 +170,22 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   const look_up = yield* NameLookUp
   const installation = installationOf(home)
   const facts = yield* makeEngineFacts
-  const chownToAgent = makeChownToAgent(config)
+  const handOver: HandOver = (workspace, user) =>
+    giveInContainer(installation, workspace, user, config.oci_runtime).pipe(
+      Effect.mapError(asContainerError),
+      Effect.provideContext(context)
+    )
 
   const start = Effect.fn("DockerRuntime.start")(
     function* (spec: ContainerSpec) {
       const folders = yield* resolveFolders(spec, home)
       const port = yield* endpointPort(spec.endpoint)
-      const { giveSocket, giveWorkspace, user } = yield* chownToAgent(yield* patient(facts, spec), spec.agent_id)
+      const agent = yield* agentUser(config, yield* patient(facts, spec), spec.agent_number, handOver)
+      const { giveSocket, giveWorkspace, user } = agent
       const { oci_runtime } = config
       const listed = yield* network.hosts
       const hosts = listed === undefined ? undefined : [...listed, ...(yield* endpointHosts(look_up, spec.endpoint))]
+      if (needsNames(user)) yield* writeNames(user, folders.socket_dir)
       const profile = dockerProfile({ spec, installation, ...folders, user, oci_runtime, hosts })
       const given = Effect.andThen(giveWorkspace(folders.workspace), giveSocket(folders.socket_dir))
       const ready = Effect.all([given, network.ensure(port)], { concurrency: 2, discard: true })
@@ -185,14 +197,14 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
   )
 
   const adopt = Effect.fn("DockerRuntime.adopt")(
-    function* (id: ContainerId, { agent_id, socket_dir }: Adopted) {
-      if (id.type !== "docker" || !(yield* isRunning(id.container_id))) return false
+    function* (id: ContainerId, socket_dir: string) {
+      if (id.type !== "docker") return false
+      const user = yield* runningUser(id.container_id)
+      if (Option.isNone(user)) return false
       // Not the workspace, which is the agent's since its start: choird must not walk there beside it.
-      const { giveSocket } = yield* chownToAgent(yield* engine.info, agent_id)
-      yield* giveSocket(yield* realPath(socket_dir))
+      yield* giveSocketTo(yield* engine.info, user.value, yield* realPath(socket_dir))
       return true
     },
-    Effect.scoped,
     Effect.mapError(asContainerError),
     Effect.provideContext(context)
   )

@@ -6,8 +6,11 @@ import {
   type ContainerSpec,
   CONTAINER_RUN_BYTES_MAX,
   CONTAINER_SHM_BYTES_MAX,
-  CONTAINER_TMP_BYTES_MAX
+  CONTAINER_TMP_BYTES_MAX,
+  NAME_FILES
 } from "#src/choird/runtime/ContainerRuntime.ts"
+import type { UserIds } from "#src/choird/runtime/agentUser.ts"
+import { needsNames } from "./userNames.ts"
 import { AGENT_LABEL, agentTag, HOME_LABEL, IMAGE_PROGRAMS, MANAGED_LABEL } from "./imageNames.ts"
 import { containerName, type Installation, trialName } from "#src/shared/docker/dockerInstallation.ts"
 import { MIB } from "#src/shared/text/bytesText.ts"
@@ -28,9 +31,6 @@ export const INSIDE = {
 } as const
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/** Of the container's own user namespace, whatever USER its image names. */
-const ROOT = "0:0"
-
 /** The parts of a container beyond its spec. */
 export interface ProfilePlan {
   readonly spec: ContainerSpec
@@ -38,8 +38,8 @@ export interface ProfilePlan {
   /** Real paths. */
   readonly workspace: string
   readonly socket_dir: string
-  /** `uid:gid` inside, when it is not to be root of its own namespace. */
-  readonly user: string | undefined
+  /** As whom the agent runs inside. */
+  readonly user: UserIds
   readonly oci_runtime: string | undefined
   /** Names and addresses, `name:address`, for a container that is not to ask for any. */
   readonly hosts?: ReadonlyArray<string> | undefined
@@ -64,10 +64,15 @@ const bind = (Source: string, Target: string, ReadOnly: boolean): Docker.MountSe
   BindOptions: { Propagation: "rprivate" }
 })
 
+const names = (socket_dir: string) =>
+  Object.entries(NAME_FILES).map(([name, file]) => bind(`${socket_dir}/${file}`, `/etc/${name}`, true))
+
 /** Settings that send name queries to the container's own loopback, where nobody answers; otherwise the engine would ask on its behalf. */
 const NO_NAMES = { Dns: ["127.0.0.1"], DnsSearch: ["."], DnsOptions: ["timeout:1", "attempts:1"] }
 
-const tmpfs = (bytes: number, mode: string, options: string) => `rw,nosuid,nodev,${options},size=${bytes},mode=${mode}`
+/** The agent's own: older engines put the mode of the image's folder in place of this one. */
+const tmpfs = (bytes: number, { gid, uid }: UserIds, options: string) =>
+  `rw,nosuid,nodev,${options},size=${bytes},mode=1777,uid=${uid},gid=${gid}`
 
 /** The restrictions of every container of Choir. */
 export const CLOSED = {
@@ -98,7 +103,8 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
     ...CLOSED.container,
     name: spec.trial === true ? trialName(installation, session_id) : containerName(installation, agent_id),
     Image: agentTag(agent_id, image_version),
-    User: user ?? ROOT,
+    // Whatever USER its image names.
+    User: `${user.uid}:${user.gid}`,
     // tini collects what tools leave behind; as the first process node would not (D13).
     Entrypoint: [
       INSIDE.tini,
@@ -116,12 +122,16 @@ export const dockerProfile = (plan: ProfilePlan): Profile => {
     HostConfig: {
       ...CLOSED.host,
       Tmpfs: {
-        "/tmp": tmpfs(CONTAINER_TMP_BYTES_MAX, "1777", "exec"),
-        "/run": tmpfs(CONTAINER_RUN_BYTES_MAX, "1777", "noexec")
+        "/tmp": tmpfs(CONTAINER_TMP_BYTES_MAX, user, "exec"),
+        "/run": tmpfs(CONTAINER_RUN_BYTES_MAX, user, "noexec")
       },
       ShmSize: CONTAINER_SHM_BYTES_MAX,
       // The folder and not the socket: choird recreates its socket, and a bound file would stay the old one.
-      Mounts: [bind(workspace, INSIDE.workspace, false), bind(socket_dir, dirname(INSIDE.socket), true)],
+      Mounts: [
+        bind(workspace, INSIDE.workspace, false),
+        bind(socket_dir, dirname(INSIDE.socket), true),
+        ...(needsNames(user) ? names(socket_dir) : [])
+      ],
       NanoCpus: Math.round(limits.cpus * 1e9),
       Memory: memory,
       MemorySwap: memory,

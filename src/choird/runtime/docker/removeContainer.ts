@@ -1,5 +1,6 @@
 /** The removal of containers from the engine: one for good, and those that an earlier choird left. */
 import { Effect, Option, Result, Schema } from "effect"
+import type { UserIds } from "#src/choird/runtime/agentUser.ts"
 import { ContainerError, type ContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DockerEngine, engineIsAway } from "./DockerEngine.ts"
 import { DOCKER_RECONNECT_MS } from "./ContainerWatch.ts"
@@ -85,19 +86,29 @@ export const reapContainer = (id: ContainerId): Effect.Effect<void, ContainerErr
 /** Containers of an earlier choird that are ended at once. */
 export const REAPS_IN_FLIGHT_MAX = 4
 
-const decodeRunning = Schema.decodeUnknownOption(Schema.Struct({ State: Schema.Struct({ Running: Schema.Boolean }) }))
+/** Of `docker inspect`, what says whether a container runs, and as whom: choird always names a user by its ids. */
+const Running = Schema.Struct({
+  State: Schema.Struct({ Running: Schema.Literal(true) }),
+  Config: Schema.Struct({ User: Schema.String.check(Schema.isPattern(/^[0-9]+:[0-9]+$/u)) })
+})
+const decodeRunning = Schema.decodeUnknownOption(Running)
 
-/** Whether a container is there and has not ended. */
-export const isRunning = (container_id: string) =>
+const idsOf = ({ Config: { User } }: typeof Running.Type): UserIds => {
+  const [uid = 0, gid = 0] = User.split(":").map(Number)
+  return { uid, gid }
+}
+
+/** The user of a container, inside, if it is there and has not ended. */
+export const runningUser = (container_id: string) =>
   Effect.flatMap(DockerEngine, ({ use }) =>
     use("a container of an earlier choird could not be inspected", (docker, abortSignal) =>
       docker.getContainer(container_id).inspect({ abortSignal })
     )
   ).pipe(
-    Effect.map((answer) => Option.exists(decodeRunning(answer), ({ State }) => State.Running)),
+    Effect.map((answer) => Option.map(decodeRunning(answer), idsOf)),
     Effect.catchIf(
       (error) => error.reason === "missing",
-      () => Effect.succeed(false)
+      () => Effect.succeedNone
     )
   )
 

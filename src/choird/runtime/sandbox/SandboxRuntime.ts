@@ -228,8 +228,8 @@ const make = Effect.fnUntraced(function* ({ home }: SandboxOptions) {
       if (uid !== undefined) {
         const { choir, program, rg } = sources
         yield* requireReadable([choir, program, rg, ...Object.values(partsOf(program))])
-        yield* giveWorkspace(uid, sources.workspace)
-        yield* giveSocket(uid, sources.socket_dir)
+        yield* giveWorkspace({ uid, gid: uid }, sources.workspace)
+        yield* giveSocket({ uid, gid: uid }, sources.socket_dir)
       }
       const group = yield* limitGroup(spec)
       const host = yield* hostFacts(filter !== undefined)

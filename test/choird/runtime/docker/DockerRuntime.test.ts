@@ -9,6 +9,7 @@ import { agentTag } from "#src/choird/runtime/docker/imageNames.ts"
 import { profileDifferences } from "#src/choird/runtime/docker/profileDifferences.ts"
 import { agentCommand, partOf } from "#src/choird/runtime/AgentCommand.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
+import { AGENT_UID_FIRST } from "#src/shared/docker/agentUids.ts"
 import { engineFacts } from "#src/shared/docker/dockerInfo.ts"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { testEngine } from "../../../support/docker.ts"
@@ -58,18 +59,18 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
       assert.strictEqual(agent.cwd, "/workspace")
       assert.strictEqual(
         yield* agent.sh("hostname; id -u; rg --version | head -c 7; cat /choir/version.json /opt/choir/*.o200k"),
-        "choir\n0\nripgrep{}words"
+        `choir\n${AGENT_UID_FIRST + spec.agent_number}\nripgrep{}words`
       )
       assert.strictEqual(yield* agent.sh("touch /workspace/a /tmp/b /run/c /dev/shm/d && echo written"), "written")
     }).pipe(inside)
   )
 
-  it.live("makes root of the container the owner of workspace and socket, and of nothing else (D11, R38)", () =>
+  it.live("makes the agent's user the owner of workspace and socket, and of nothing else (D11, R38)", () =>
     Effect.gen(function* () {
       const { info } = yield* DockerEngine
       const { root } = yield* info
-      const uid = root.type === "remapped" ? root.uid : 0
       const { agent, spec } = yield* started()
+      const uid = (root.type === "remapped" ? root.uid : 0) + AGENT_UID_FIRST + spec.agent_number
       yield* agent.sh("touch made")
       for (const path of [spec.workspace, join(spec.workspace, "made"), join(spec.socket_dir, "choird.sock")])
         assert.strictEqual(statSync(path).uid, uid, path)
@@ -81,13 +82,14 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
   it.live("makes exactly the closed profile (R36)", () =>
     Effect.gen(function* () {
       const { id, spec } = yield* started()
-      const { workspace, socket_dir } = spec
+      const { agent_number, workspace, socket_dir } = spec
+      const user = { uid: AGENT_UID_FIRST + agent_number, gid: AGENT_UID_FIRST + agent_number }
       const profile = dockerProfile({
         spec,
         installation,
         workspace,
         socket_dir,
-        user: undefined,
+        user,
         oci_runtime: undefined
       })
       const made = inspect(id.container_id)
@@ -98,7 +100,7 @@ describe.skipIf(reason !== undefined)("DockerRuntime", { timeout: 300_000 }, () 
       const { IpcMode, Memory, MemorySwap, PidMode, PidsLimit, UTSMode, UsernsMode } = HostConfig
       assert.deepStrictEqual([IpcMode, PidMode, UTSMode, UsernsMode], ["private", "", "", ""])
       assert.deepStrictEqual([Memory, MemorySwap, PidsLimit], [512 << 20, 512 << 20, 128])
-      assert.strictEqual(Mounts.length, 2)
+      assert.strictEqual(Mounts.length, 4)
       assert.strictEqual(made.Name, `/choir-dev.${installation.id.slice(0, 8)}`)
     }).pipe(inside)
   )

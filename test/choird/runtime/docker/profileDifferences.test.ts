@@ -10,6 +10,7 @@ const TOKEN = "b00tstrap-secret"
 const profile = dockerProfile({
   spec: {
     agent_id: AgentId.make("dev"),
+    agent_number: 0,
     session_id: SessionId.make("0123456789abcdef"),
     epoch: 1,
     image_version: ImageVersion.make("abcdef0"),
@@ -25,7 +26,7 @@ const profile = dockerProfile({
   installation: installationOf("/home/x"),
   workspace: "/w",
   socket_dir: "/s",
-  user: undefined,
+  user: { uid: 10_007, gid: 10_007 },
   oci_runtime: undefined
 })
 
@@ -38,7 +39,7 @@ const faithful = () => ({
   Config: {
     Hostname: "choir",
     Domainname: "",
-    User: "0:0",
+    User: "10007:10007",
     Tty: false,
     OpenStdin: false,
     StdinOnce: false,

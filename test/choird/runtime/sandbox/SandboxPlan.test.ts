@@ -108,6 +108,7 @@ describe("specError", () => {
   const spec: ContainerSpec = {
     ...sources,
     agent_id: AgentId.make("one"),
+    agent_number: 0,
     session_id: SessionId.make("0123456789abcdef"),
     epoch: 1,
     image_version: ImageVersion.make("abcdef0"),
