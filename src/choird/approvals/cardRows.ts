@@ -62,7 +62,7 @@ const findAskedAt = Effect.fnUntraced(function* (dm: ResourceName) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly approval_id: string }>`SELECT split_part(source_id, '/', 2) AS approval_id
     FROM choir_control.outbox WHERE source = 'choird' AND starts_with(source_id, 'approval/') AND dm = ${dm}`
-  return new Set(rows.map(({ approval_id }) => approval_id)) as ReadonlySet<string>
+  return new Set(rows.map(({ approval_id }) => approval_id))
 })
 
 /** The part of `Approvals` about the messages that people were sent. */
