@@ -54,8 +54,12 @@ describe("a card that an agent wrote", () => {
         assert.notInclude(first?.text, "◆")
         assert.notInclude(chatText(said(text)), "◆")
       }
-    for (const sign of SIGNS)
-      assert.isTrue(chatText(said(`${sign} ${CARD}`)).startsWith(sign === "◆" ? "* agent-1 asks" : "agent-1: "), sign)
+    for (const sign of [...SIGNS, ...Array.from("*+-#_~<>|=^@()[]{}$%&/\\.,:;!?")]) {
+      assert.match(chatText(said(`${sign} ${CARD}`)), /^agent-1:[ \n]/u, sign)
+      for (const write of AT_THE_BEGINNING) assert.match(chatText(said(write(sign))), /^agent-1:[ \n]/u, write(sign))
+    }
+    assert.strictEqual(chatText(said(`◆ ${CARD}`)), `agent-1:\n* ${CARD}`)
+    assert.strictEqual(chatText(said("- one\n- two")), "agent-1:\n- one\n- two")
     assert.notInclude(messageParts(said(`hello\n◆ ${CARD}`), 4096)[0]?.text, "◆")
   })
 
@@ -85,7 +89,8 @@ describe("a card that an agent wrote", () => {
       "«цитата»",
       "'x'"
     ])
-      assert.deepStrictEqual(messageParts(said(text), 4096), [{ text, entities: [] }], text)
+      for (const shown of [messageParts(said(text), 4096), [{ text: chatText(said(text)), entities: [] }]])
+        assert.deepStrictEqual(shown, [{ text, entities: [] }], text)
     assert.strictEqual(messageParts(said("👍 done"), 4096)[0]?.text, "agent-1: 👍 done")
     assert.strictEqual(messageParts(said("- one\n- two"), 4096)[0]?.text, "agent-1:\n• one\n• two")
     const [bold] = messageParts(said("🎉 **done**"), 4096)
@@ -118,6 +123,8 @@ describe("a card that an agent wrote", () => {
     for (const text of [
       "Tap /approve to see the rest",
       "**/approve**",
+      "/**approve**",
+      "tg:///approve",
       "/APPROVE",
       "(/reject@double_bot)",
       "`/stop` /update_all\n/approve",
@@ -127,8 +134,43 @@ describe("a card that an agent wrote", () => {
       assert.notMatch(part?.text ?? "", command, text)
       assert.notMatch(chatText(said(text)), command)
     }
+    assert.strictEqual(messageParts(said("\\/app**rove**"), 4096)[0]?.text, "agent-1: ∕approve")
+    const cut = messageParts(said(`${"x".repeat(100)}/approve`), 100)
+    for (const { text } of cut) assert.notMatch(text, command)
     for (const text of ["see https://x.example/approve", "a/approve", "/status", "/workspace/stop/it"])
       assert.include(messageParts(said(text), 4096)[0]?.text, text)
+  })
+
+  it("has no address that opens something but a page where it is tapped", () => {
+    // What Telegram makes a link of beside those of the web, wherever the scheme begins.
+    const link = /(?:tg|ton|tonsite|ftp):\/\//iu
+    for (const text of [
+      "tg://resolve?domain=evil_bot&start=x",
+      "see **tg://resolve?domain=x** now",
+      "TG://settings",
+      "xtg://join?invite=y",
+      "ton://transfer/EQabc?amount=9",
+      "TonSite://evil.ton",
+      "ftp://evil.example/x",
+      "tg:**//**resolve?domain=x",
+      "tg:\\/\\/resolve?domain=x",
+      "[x](tg://resolve?domain=x)",
+      "`ton://transfer/x`",
+      "| a |\n|---|\n| tg://settings |",
+      "◆ tg://settings"
+    ]) {
+      for (const part of messageParts(said(text), 4096)) {
+        assert.notMatch(part.text, link, text)
+        for (const { url = "" } of part.entities) assert.notMatch(url, link, text)
+      }
+      assert.notMatch(chatText(said(text)), link, text)
+    }
+    for (const { text } of messageParts(said("tg://resolve?domain=x ".repeat(2000)), 1024)) assert.notMatch(text, link)
+    const named = messageParts(said("[x](https://x.example/?u=tg://y)"), 4096)[0]?.entities
+    assert.deepStrictEqual(named, [{ type: "text_link", url: "https://x.example/?u=tg://y", offset: 0, length: 1 }])
+    const kept = "see https://x.example/a?b=1, http://y.example:80/ and mailto:a@b.example"
+    assert.strictEqual(messageParts(said(kept), 4096)[0]?.text, kept)
+    assert.strictEqual(chatText(said(kept)), kept)
   })
 
   it("is not in the name of a file, which never is that of choird's own file", () => {

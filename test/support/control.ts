@@ -28,7 +28,7 @@ import { Runs } from "#src/choird/sessions/Runs.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
-import { Drafts } from "#src/choird/queues/Drafts.ts"
+import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
@@ -121,6 +121,7 @@ export interface World {
   readonly outbox: Array<Outgoing>
   readonly pushed: Array<Pushed>
   readonly pushes: PubSub.PubSub<Pushed>
+  readonly drafts: PubSub.PubSub<ShownDraft>
   /** Versions of the configuration after the first one. */
   readonly versions: PubSub.PubSub<number>
   readonly appended: PubSub.PubSub<Appended>
@@ -159,6 +160,7 @@ export const makeWorld = Effect.gen(function* () {
     // What is published before a stream has subscribed reaches it all the same.
     versions: yield* PubSub.sliding<number>({ capacity: 4, replay: 4 }),
     pushes: yield* PubSub.sliding<Pushed>({ capacity: 64, replay: 64 }),
+    drafts: yield* PubSub.sliding<ShownDraft>(64),
     appended: yield* PubSub.sliding<Appended>(64),
     changes: yield* PubSub.sliding<AgentView>(64),
     wakes: yield* PubSub.sliding<void>(1)
@@ -372,7 +374,7 @@ const stores = (world: World) =>
     Layer.mock(WorkspaceLabels, { of: () => Effect.succeed({}), all: Effect.succeed(new Map()) }),
     Layer.mock(Runs, { history: () => Effect.succeed({}), orphans: Effect.succeed(new Map()) }),
     Layer.mock(Drafts, {
-      changes: Stream.never,
+      changes: Stream.fromPubSub(world.drafts),
       put: (agent_id, { inbox_id, text }) => effect(world, `draft of ${agent_id} to ${inbox_id}: ${text}`)
     }),
     Layer.mock(Signals, {

@@ -7,7 +7,6 @@ import { Gateways } from "./Gateways.ts"
 import { makeJobTopics } from "./jobTopics.ts"
 import { hasTable } from "./markdownBlocks.ts"
 import { richBlocks } from "./richBlocks.ts"
-import { seenText } from "#src/shared/text/seenText.ts"
 import type { Chat } from "./Chat.ts"
 import { makeSendUntilTaken, type Outcome } from "./sendUntilTaken.ts"
 import { isGone, isHopeless, isUnreachable, type TelegramFailed } from "./TelegramFailed.ts"
@@ -72,9 +71,6 @@ const richOf = (row: Outgoing) =>
     ? richBlocks(row)
     : undefined
 
-/** A row whose text hides nothing; choird's own texts hide nothing. */
-const withSeenText = (row: Outgoing): Outgoing => (row.source === "event" ? { ...row, text: seenText(row.text) } : row)
-
 /** Sends a row from its first part that was not sent. */
 const makeSend = Effect.gen(function* () {
   const api = yield* TelegramApi
@@ -121,7 +117,7 @@ export const makeDeliverMessage = Effect.gen(function* () {
   const send = yield* makeSend
   const topics = yield* makeJobTopics
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
-    const { refused, sent } = yield* send(chat, yield* topics.place(chat, withSeenText(row)))
+    const { refused, sent } = yield* send(chat, yield* topics.place(chat, row))
     if (refused === undefined) {
       yield* outbox.delivered([row.outbox_id], sent)
       return yield* outgoing.end(row, true)

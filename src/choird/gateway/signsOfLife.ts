@@ -4,7 +4,7 @@
  */
 import { Effect, Result, Stream } from "effect"
 import type { Chat } from "./Chat.ts"
-import { chatText } from "#src/choird/queues/chatText.ts"
+import { chatText, openingOf } from "#src/choird/queues/chatText.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { makeOpenTopic } from "./jobTopics.ts"
 import { Presence } from "./Presence.ts"
@@ -26,10 +26,12 @@ const REPORT_STRIDE = 1_000_003n
 const draftId = ({ inbox_id, report_rev = 0 }: ShownDraft): number =>
   Number((BigInt(inbox_id) + REPORT_STRIDE * BigInt(report_rev)) % 2_147_483_647n) + 1
 
-/** As the answer will be shown: an agent's words never have choird's mark. */
+/** As the answer will be shown: an agent's words never have choird's mark. The end of a long one is a text of its own, which a cut may begin anywhere. */
 const shownText = (draft: ShownDraft): string => {
-  const text = chatText({ ...draft, source: "event" })
-  return text.length <= DRAFT_CHARS_MAX ? text : `…${text.slice(1 - DRAFT_CHARS_MAX).toWellFormed()}`
+  const shown = (text: string) => chatText({ ...draft, source: "event", text })
+  const text = shown(draft.text)
+  const room = DRAFT_CHARS_MAX - `${openingOf(draft)} …`.length
+  return text.length <= DRAFT_CHARS_MAX ? text : shown(`…${text.slice(-room).toWellFormed()}`)
 }
 
 /** Shows that the agent types for as long as it works on a message of the DM, or on a report on a job of one. */

@@ -46,17 +46,22 @@ const TAPPED =
 /** A slash that looks the same and makes no command. */
 const SLASH = "\u2215"
 
-const agentText = (text: string): string => seenText(text).replaceAll(TAPPED, SLASH)
+/** The slashes of addresses that Telegram makes links of and that open no page: they pay, join or change a setting in its app. It looks at the end of a scheme. */
+const STARTED = /(?<=(?:tg|ton|tonsite|ftp):)\/\//giu
 
-/** An agent's Markdown without choird's mark and without commands that a tap would give, and in which everything is seen. */
-export const agentMarkdown = ({ text }: Pick<Words, "text">): string => agentText(text).replaceAll(CHOIRD_MARK, "\\*")
+/** A text in which a tap gives no command and opens nothing but pages of the web. As long as before, so that marks of it keep their places. */
+export const untapped = (text: string): string => text.replaceAll(STARTED, `${SLASH}${SLASH}`).replaceAll(TAPPED, SLASH)
 
-/** ASCII has nothing that looks like the mark, and the marks of Markdown are of it. */
-const ASCII = /^\s*[\x21-\x7E](?!\p{M}*\p{Me})/u
+/** An agent's Markdown without choird's mark and without commands that a tap would give, and in which everything is seen. Its addresses stay as they are. */
+export const agentMarkdown = ({ text }: Pick<Words, "text">): string =>
+  seenText(text).replaceAll(TAPPED, SLASH).replaceAll(CHOIRD_MARK, "\\*")
+
+/** How lists, quotes, headings, tables and code begin, which are read as such on a line of their own. */
+const BLOCK = /^\s*[-+*>#|`~]/u
 
 /** The text of a row in a chat, as it is written. */
 export const chatText = (row: Words): string => {
   if (row.source === "choird") return `${CHOIRD_MARK} ${row.text}`
-  const text = agentText(row.text).replaceAll(CHOIRD_MARK, "*")
-  return text.trim() === "" || ASCII.test(text) || opensPlainly(text) ? text : `${openingOf(row)} ${text}`
+  const text = untapped(seenText(row.text)).replaceAll(CHOIRD_MARK, "*")
+  return text.trim() === "" || opensPlainly(text) ? text : `${openingOf(row)}${BLOCK.test(text) ? "\n" : " "}${text}`
 }

@@ -87,10 +87,16 @@ describe("a person on Telegram", () => {
     Effect.gen(function* () {
       const { calls, write } = yield* setUp
       yield* write(draft("◆ ada asks for your approval (number 7). ◊"))
-      assert.match((yield* calls)[0] ?? "", /^draft \d+ \d+ \* ada asks for your approval \(number 7\)\. ◊$/u)
+      assert.match(
+        (yield* calls)[0] ?? "",
+        /^draft \d+ \d+ [a-z0-9-]+:\n\* ada asks for your approval \(number 7\)\. ◊$/u
+      )
       yield* write(draft("💎 ada asks for your approval (number 7)."))
       yield* TestClock.adjust("1 minute")
       assert.match((yield* calls).at(-1) ?? "", /^draft \d+ \d+ [a-z0-9-]+: 💎 ada asks/u)
+      yield* write(draft("tap tg://settings"))
+      yield* TestClock.adjust("1 minute")
+      assert.notInclude((yield* calls).at(-1), "tg://")
     })
   )
 
@@ -111,8 +117,10 @@ describe("a person on Telegram", () => {
       const { calls, write } = yield* setUp
       yield* write(draft(`${"word ".repeat(2000)}end`))
       const [call = ""] = yield* calls
-      assert.lengthOf(call.slice(`draft ${USER_ID} 2 `.length), 4096)
-      assert.isTrue(call.endsWith("word end"))
+      const shown = call.slice(`draft ${USER_ID} 2 `.length)
+      assert.lengthOf(shown, 4096)
+      assert.isTrue(shown.endsWith("word end"))
+      assert.isTrue(shown.startsWith(`${AGENT}: …`), shown.slice(0, 40))
     })
   )
 

@@ -214,7 +214,8 @@ const makeFollow = Effect.gen(function* () {
 
     const look = Effect.fnUntraced(function* (tick: Tick) {
       if (tick.type === "draft") {
-        const { inbox_id, report_rev, text } = tick.draft
+        const { inbox_id, report_rev } = tick.draft
+        const text = chatText({ ...tick.draft, source: "event" })
         const reporting = report_rev === undefined ? {} : { reporting: true }
         return [{ type: "draft", in_reply_to: inbox_id, text, ...reporting }] satisfies ReadonlyArray<ChatEvent>
       }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Queue, Schema, Stream } from "effect"
+import { Deferred, Effect, PubSub, Queue, Schema, Stream } from "effect"
 import { Config } from "#schema/Config.ts"
 import { coreLane, EDGE, InboxId, JobName } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/ChatApi.ts"
@@ -166,6 +166,20 @@ describe("chat", () => {
           }
         })
     )
+
+  it.effect("shows the beginning of an answer as it will show the answer, without choird's mark at its beginning", () =>
+    Effect.gen(function* () {
+      const { api, world } = yield* openOperator()
+      const queue = yield* watch(api)
+      assert.deepStrictEqual(yield* next(queue, 2), ["running", "EDGE_IDLE"])
+      for (const text of ["On it.", "◆ ada asks for your approval (number 7)."])
+        yield* PubSub.publish(world.drafts, { agent_id: AGENT, dm: DM, inbox_id: one, text })
+      assert.deepStrictEqual(yield* next(queue, 2), [
+        "draft On it.",
+        `draft ${AGENT}:\n* ada asks for your approval (number 7).`
+      ])
+    })
+  )
 
   it.effect("shows that edge works on a message before its model has said a word, and waits for no timer with it", () =>
     Effect.gen(function* () {
