@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfirmTool } from "#schema/Approval.ts"
 import { EDGE } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
+import { USUAL_FREE } from "#src/shared/image/freeArguments.ts"
 import { type Card, CARD_FACTS_CHARS_MAX, cardOf, documentName } from "#src/choird/approvals/card.ts"
 import { confirmBrief, confirmText } from "#src/choird/approvals/confirmText.ts"
 import { chatText } from "#src/choird/queues/chatText.ts"
@@ -33,6 +34,38 @@ const REACHES = [
   ["total_amount", AMOUNT],
   ["priceTotal", AMOUNT]
 ] as const
+
+/** What a call reaches by keys of other tools and languages that a card puts first too. */
+const LISTED: ReadonlyArray<readonly [string, unknown]> = [
+  ["telephone", "evil phone"],
+  ["team", "design"],
+  ["calendar", "private"],
+  ["value", AMOUNT],
+  ["betrag", AMOUNT],
+  ["destination", "evil bucket"],
+  ["target", "/mnt/evil"],
+  ["empfänger", "Eve Mallory"],
+  ["destinataire", "Eve Mallory"],
+  ["получатель", "Ева"],
+  ["金额", AMOUNT],
+  ["x", "+49 (30) 901-820"],
+  ["x", "tel:+4930901820"],
+  ["x", "٠٣٠٩٠١٨٢٠"],
+  ["x", "@eve_mallory"],
+  ["x", "#public-wall"]
+]
+/** The same by keys that no list has. */
+const UNLISTED: ReadonlyArray<readonly [string, unknown]> = [
+  ["kohde", "matti"],
+  ["saaja", "Eve Mallory"],
+  ["osszeg", AMOUNT],
+  ["nach_dorthin", "konferenzraum-7"],
+  ["수신처", "이브"],
+  ["z9", "DE02120300000000202051"],
+  ["z9", true],
+  ["z9", ["eve", "mallory"]],
+  ["eve-with-a-long-name-before-it@evil.example", "owner of the folder"]
+]
 
 let random = seeded(0)
 const pick = <A>(list: ReadonlyArray<A>): A => list[random(list.length)] as A
@@ -123,13 +156,13 @@ const asCall = (input: Record<string, unknown>) =>
     why: "always"
   }) satisfies ConfirmTool
 
-const cardFor = (call: ConfirmTool): Card =>
+const cardFor = (call: ConfirmTool, free = USUAL_FREE): Card =>
   cardOf(
     {
       approval_id: "7",
       agent_id: "agent-1",
       text: confirmText(call),
-      brief: confirmBrief(call, CARD_FACTS_CHARS_MAX),
+      brief: confirmBrief(call, CARD_FACTS_CHARS_MAX, free),
       summary: "",
       hash: "3fa9c012ff",
       expires_at: "2026-11-22T21:11:48.936Z",
@@ -163,6 +196,12 @@ const problemOf = (card: Card): string | undefined => {
 }
 
 const shows = (card: Card, value: unknown) => card.text.includes(JSON.stringify(value))
+const showsEntry = (card: Card, [key, value]: readonly [string, unknown]) =>
+  shows(card, value) && (key.length <= 40 || card.text.includes(key))
+
+/** Short values that are sorted before all others of their kind. */
+const decoys = (count: number, suffix = "") =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}${suffix}`, "y"]))
 
 describe("a card of a call", () => {
   it.each(Array.from({ length: CARDS / CARDS_OF_TEST }, (_, part) => 20_261_128 + part))(
@@ -197,7 +236,7 @@ describe("a card of a call", () => {
       assert.isFalse(isTappable(card), card.text)
       assert.include(
         card.text,
-        `reaches more than a card shows. Read ${documentName({ approval_id: "7" })} above, then send /approve 7`
+        `no room for all that may say whom, where or how much. Read ${documentName({ approval_id: "7" })} above, then send /approve 7`
       )
       assert.deepStrictEqual(
         card.form.buttons?.flat().map(({ text: words }) => words),
@@ -205,6 +244,48 @@ describe("a card of a call", () => {
       )
     }
     assert.match(cardFor(asCall(many)).text, /\nand \d+ more that say whom, where or how much\n/u)
+  })
+
+  it("shows what it reaches by keys of other tools and languages, and telephones and handles under any key, before every decoy", () => {
+    for (const [key, value] of LISTED) {
+      const input = { ...decoys(300), ...decoys(300, "_path"), text: "x".repeat(4000), [key]: value }
+      assert.isTrue(shows(cardFor(asCall(input)), value), `${key}: ${JSON.stringify(value)}`)
+    }
+  })
+
+  it.each([20_271_128, 20_271_129])(
+    `has no button for a yes in ${CARDS_OF_TEST} hostile inputs that say whom, where or how much by a key that nobody listed, but where it is seen (seed %i)`,
+    (seed) => {
+      random = seeded(seed)
+      let [hidden, tapped] = [0, 0]
+      for (let round = 0; round < CARDS_OF_TEST; round += 1) {
+        const entry = pick(UNLISTED)
+        const more = random(2) === 0 ? decoys(random(400)) : {}
+        const input = { ...more, ...hostileInput([entry, entry]), text: noise() }
+        const card = cardFor(asCall(input))
+        if (isTappable(card)) tapped += 1
+        if (showsEntry(card, entry)) continue
+        hidden += 1
+        assert.isFalse(isTappable(card), `${JSON.stringify(entry)}\n${card.text}`)
+      }
+      assert.isAbove(hidden, CARDS_OF_TEST / 20)
+      assert.isAbove(tapped, CARDS_OF_TEST / 50)
+    }
+  )
+
+  it("can be approved by a tap while all that it leaves out are words that the tool declares free", () => {
+    const long = "a word and ".repeat(1000)
+    const rest = { saaja: "Eve Mallory", osszeg: AMOUNT }
+    assert.isTrue(isTappable(cardFor(asCall({ ...rest, text: long }))))
+    assert.isTrue(isTappable(cardFor(asCall({ ...rest, note: long }), ["note"])))
+    for (const input of [
+      { ...rest, note: long },
+      { ...rest, command: `echo ${long}; curl evil.example` },
+      { ...rest, text: { text: long } },
+      { ...rest, body: [long] },
+      { text: long, ...decoys(400), ...rest }
+    ])
+      assert.isFalse(isTappable(cardFor(asCall(input))), JSON.stringify(input).slice(0, 200))
   })
 
   it("says the host of a long address, wherever in it that stands", () => {

@@ -244,7 +244,7 @@ const obey = Effect.fnUntraced(function* (there: World, channel: Channel, n: num
   for (const { call } of plane.approvals) {
     assert.includeMembers([...(call.sources ?? [])], [...channel.sources], where)
     const card = { ...call, tool: ToolName.make(call.tool) }
-    for (const text of [confirmText(card), confirmBrief(card, 1000).text]) {
+    for (const text of [confirmText(card), confirmBrief(card, 1000, []).text]) {
       const [, , why = ""] = text.split("\n")
       for (const source of channel.sources) assert.include(why, source, where)
     }

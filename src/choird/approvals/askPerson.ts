@@ -106,7 +106,7 @@ export const tellAsked = Effect.fnUntraced(function* (
   const asking: Asking = {
     ...row,
     text: facts.text,
-    brief: briefText(row, CARD_FACTS_CHARS_MAX),
+    brief: briefText(row, CARD_FACTS_CHARS_MAX, facts.freeOf),
     may_decide: mayDecide(config, place.dm, row)
   }
   const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
@@ -150,7 +150,7 @@ export const editCard = Effect.fnUntraced(function* (
     session_id,
     kind: "notice",
     text: decidedCard(
-      { ...row, text: shownText(row), brief: briefText(row, CARD_FACTS_CHARS_MAX), may_decide: true },
+      { ...row, text: shownText(row), brief: briefText(row, CARD_FACTS_CHARS_MAX, () => []), may_decide: true },
       outcome
     ),
     form: { edits: sourceOf(row) }

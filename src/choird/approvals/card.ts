@@ -66,7 +66,7 @@ export const documentName = ({ approval_id }: Pick<Asking, "approval_id">): stri
 const whole = (asking: Asking): ReadonlyArray<string> =>
   fitsCard(asking.text) ? [] : [`This is only part of the request: all of it is in ${documentName(asking)} above.`]
 
-/** Whether a card shows enough of a request for a tap: whom, where and how much, of a call. */
+/** Whether a card shows enough of a request for a tap: of a call all that may say whom, where or how much. */
 const showsReach = ({ brief, text }: Pick<Asking, "brief" | "text">): boolean =>
   fitsCard(text) || brief?.complete !== false
 
@@ -75,7 +75,7 @@ const toDecide = (asking: Asking): string => {
   const commands = `/approve ${asking.approval_id} or /reject ${asking.approval_id}`
   return showsReach(asking)
     ? `Tap a button, or send ${commands}.`
-    : `This call reaches more than a card shows. Read ${documentName(asking)} above, then send ${commands}.`
+    : `This card has no room for all that may say whom, where or how much. Read ${documentName(asking)} above, then send ${commands}.`
 }
 
 /** Everything of a card but how to decide: what is asked, and by whom. */

@@ -16,7 +16,7 @@ const MORE_CHARS = 120
 /** The facts of a call on a card. */
 export interface Brief {
   readonly text: string
-  /** Whether every value that says whom, where or how much is there, none of them cut. */
+  /** Whether every value that may say whom, where or how much is there, none of them cut: all but words that the tool declares free. */
   readonly complete: boolean
 }
 
@@ -33,7 +33,11 @@ const isPlain = (text: string): boolean => /^[\x20-\x7E]*$/u.test(text)
 const lineOf = ({ host, place, reaches, text }: Argument, chars: number): string =>
   `${place === "" ? "" : `${place}: `}${shortened(text, chars, host)}${reaches && !isPlain(text) ? " (not only ASCII letters)" : ""}`
 
-const isWhole = ({ host, text }: Argument): boolean => text.length <= REACH_CHARS_MAX || host !== undefined
+const isWhole = ({ host, named, text }: Argument): boolean =>
+  named && (text.length <= REACH_CHARS_MAX || host !== undefined)
+
+/** Whether a card may leave a value out or cut it: no list of keys says which other ones are harmless. */
+const mayGo = ({ evident, free }: Argument): boolean => free && !evident
 
 /** The first lines that fit, and how many do not. */
 const fitting = (lines: ReadonlyArray<string>, chars_max: number) => {
@@ -43,8 +47,8 @@ const fitting = (lines: ReadonlyArray<string>, chars_max: number) => {
 }
 
 /** As much of an input as fits: what it reaches first and whole, then the rest, each value shortened with a count, and the number of those left out. */
-const inputBrief = (input: unknown, chars_max: number): Brief => {
-  const all = rankedArguments(input)
+const inputBrief = (input: unknown, chars_max: number, free: ReadonlyArray<string>): Brief => {
+  const all = rankedArguments(input, free)
   const reaching = all.filter(({ reaches }) => reaches)
   const others = all.filter(({ reaches }) => !reaches)
   const reached = (list: ReadonlyArray<Argument>, chars: number) =>
@@ -57,6 +61,7 @@ const inputBrief = (input: unknown, chars_max: number): Brief => {
   const linesWith = (chars: number) => others.map((argument) => lineOf(argument, chars))
   const chars = VALUE_CHARS.find((chars) => linesWith(chars).join("\n").length <= first.room) ?? VALUE_CHARS[4]
   const rest = fitting(linesWith(chars), first.room)
+  const isSeen = ({ named, text }: Argument, at: number) => at < rest.lines.length && named && text.length <= chars
   return {
     text: [
       ...first.lines,
@@ -64,7 +69,10 @@ const inputBrief = (input: unknown, chars_max: number): Brief => {
       ...rest.lines,
       ...(rest.left > 0 ? [`and ${plural(rest.left, "more argument")}`] : [])
     ].join("\n"),
-    complete: plain.left === 0 && reaching.every(isWhole)
+    complete:
+      plain.left === 0 &&
+      reaching.every(isWhole) &&
+      others.every((argument, at) => isSeen(argument, at) || mayGo(argument))
   }
 }
 
@@ -140,8 +148,16 @@ export const confirmText = (call: ConfirmTool, isCut = cutsNetwork(), shown: str
   ].join("\n")
 }
 
-/** Its facts in at most `chars_max` characters, in which no argument or source pushes whom and where it reaches out of sight. */
-export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string | null = null): Brief => {
+/**
+ * Its facts in at most `chars_max` characters, in which no argument or source pushes whom and where it reaches out of sight.
+ *
+ * @param free the arguments that its tool declares free text. */
+export const confirmBrief = (
+  call: ConfirmTool,
+  chars_max: number,
+  free: ReadonlyArray<string>,
+  shown: string | null = null
+): Brief => {
   const files = filesText(call, PATH_SHOWN_CHARS_MAX)
   const more = files.length - FILES_SHOWN_MAX
   const lines = [
@@ -151,6 +167,6 @@ export const confirmBrief = (call: ConfirmTool, chars_max: number, shown: string
     "input, shortened:"
   ]
   const head = `${lines.join("\n")}\n`
-  const input = inputBrief(call.input, chars_max - head.length)
+  const input = inputBrief(call.input, chars_max - head.length, free)
   return { ...input, text: `${head}${input.text}` }
 }

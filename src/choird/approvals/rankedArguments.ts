@@ -3,7 +3,7 @@
  * whatever keys they stand; then everything else, short values first. Pure.
  */
 import { visibleJson } from "./approvalText.ts"
-import { HOSTS, PATHS, RECIPIENTS } from "#src/shared/image/argumentNames.ts"
+import { AMOUNTS, HOSTS, PATHS, RECIPIENTS } from "#src/shared/image/argumentNames.ts"
 
 /** Characters of a value that says whom, where or how much; no shorter one is cut. */
 export const REACH_CHARS_MAX = 300
@@ -23,15 +23,16 @@ const KINDS: ReadonlyArray<readonly [kind: "recipient" | "host" | "amount" | "pa
       ...RECIPIENTS,
       ...words(
         "email emails mail mailbox receiver receivers payee beneficiary iban bic wallet sender reply_to attendee attendees participant participants invitee invitees member members contact contacts handle username"
+      ),
+      ...words(
+        "person people customer client owner assignee guest guests organizer thread board project an für à para per кому"
       )
     ]
   ],
-  ["host", [...HOSTS, ...words("site domains hosts webhook callback proxy ip")]],
+  ["host", [...HOSTS, ...words("site domains hosts webhook callback proxy ip destination target")]],
   [
     "amount",
-    words(
-      "amount amounts price prices total sum cost fee currency quantity qty payment cents budget limit balance rate"
-    )
+    [...AMOUNTS, ...words("amounts prices cost fee qty payment cents budget limit balance rate value values count")]
   ],
   ["path", [...PATHS]]
 ]
@@ -46,6 +47,13 @@ const ADDRESS = /^[^\s@]+@[^\s@]+$|<[^\s@<]+@[^\s@<>]+>\s*$/u
 /** Characters of the longest mail address, with a name before it. */
 const ADDRESS_CHARS_MAX = 500
 const WEB = /^[a-z][a-z0-9+.-]*:\/\//iu
+/** Digits with what people write between them. */
+const TELEPHONE = /^(?:tel:)?[+＋(]?\p{Nd}[\p{Nd}\s()./‐-―-]*$/iu
+/** Digits of the shortest number that somebody has, and characters of the longest as it is written. */
+const TELEPHONE_DIGITS_MIN = 5
+const TELEPHONE_CHARS_MAX = 50
+/** A name of a person or a channel in a chat. */
+const HANDLE = /^[@#][^\s@#]+$/u
 
 type Scalar = string | number | boolean | null
 
@@ -53,12 +61,16 @@ type Scalar = string | number | boolean | null
 export interface Argument {
   /** Its keys, as they are shown. */
   readonly place: string
+  /** Whether these are all there, none of them cut: a key may be an address too. */
+  readonly named: boolean
   /** As visible JSON on one line. */
   readonly text: string
   /** Whether it says whom, where or how much, so that it has to be seen. */
   readonly reaches: boolean
   /** It is short and one word, as an address or a number is, and not words about one. */
   readonly evident: boolean
+  /** Words that the tool declares free, so that what the call reaches does not depend on them. */
+  readonly free: boolean
   /** The host of a long address, which stands anywhere in it. */
   readonly host?: string
   /** A smaller one comes first. */
@@ -102,10 +114,16 @@ const tellingKey = (key: string): Telling => {
   return within === undefined ? NOTHING : { ...within, exact: false }
 }
 
+const isTelephone = (text: string): boolean =>
+  text.length <= TELEPHONE_CHARS_MAX &&
+  TELEPHONE.test(text) &&
+  text.replaceAll(/\P{Nd}/gu, "").length >= TELEPHONE_DIGITS_MIN
+
 const tellingValue = (value: Scalar): Telling => {
   if (typeof value !== "string") return NOTHING
   const text = value.trim()
-  if (text.length <= ADDRESS_CHARS_MAX && ADDRESS.test(text)) return { kind: 0, at: 0, exact: true }
+  if (text.length <= ADDRESS_CHARS_MAX && (ADDRESS.test(text) || HANDLE.test(text) || isTelephone(text)))
+    return { kind: 0, at: 0, exact: true }
   return WEB.test(text) ? { kind: 1, at: 0, exact: true } : NOTHING
 }
 
@@ -131,14 +149,23 @@ const hostIn = (value: unknown): string | undefined => {
   return host === undefined || host === "" || host.length > REACH_CHARS_MAX ? undefined : host
 }
 
-const argumentOf = (place: string, value: unknown, telling: Telling): Argument => {
+/** Where a value stands. */
+interface Place {
+  readonly keys: string
+  readonly named: boolean
+  readonly free: boolean
+}
+
+const argumentOf = ({ free, keys, named }: Place, value: unknown, telling: Telling): Argument => {
   const text = lineOf(value)
   const host = text.length > REACH_CHARS_MAX ? hostIn(value) : undefined
   return {
-    place: placeOf(place),
+    place: placeOf(keys),
+    named: named && keys.length <= PLACE_CHARS_MAX,
     text,
     reaches: telling.exact && telling.kind < PATH_KIND,
     evident: text.length <= REACH_CHARS_MAX && (typeof value !== "string" || !/\s/u.test(value.trim())),
+    free: free && typeof value === "string",
     rank: rankOf(telling),
     ...(host === undefined ? {} : { host })
   }
@@ -148,26 +175,31 @@ const argumentOf = (place: string, value: unknown, telling: Telling): Argument =
 const isLine = (value: unknown): boolean =>
   Array.isArray(value) && value.every(isScalar) && visibleJson(value).length <= REACH_CHARS_MAX
 
-/** All values of an input, the most telling first. */
-export const rankedArguments = (input: unknown): ReadonlyArray<Argument> => {
+/** All values of an input, the most telling first. @param free the arguments that its tool declares free text. */
+export const rankedArguments = (input: unknown, free: ReadonlyArray<string> = []): ReadonlyArray<Argument> => {
   const found: Array<{ readonly argument: Argument; readonly at: number }> = []
-  const add = (place: string, value: unknown, telling: Telling) => {
+  const add = (place: Place, value: unknown, telling: Telling) => {
     found.push({ argument: argumentOf(place, value, telling), at: telling.at })
   }
-  const visit = (value: unknown, place: string, telling: Telling): void => {
+  const visit = (value: unknown, place: Place, telling: Telling): void => {
     if (isScalar(value)) return add(place, value, better(telling, tellingValue(value)))
     if (Array.isArray(value)) {
       const items: ReadonlyArray<unknown> = value
       if (isLine(items)) return add(place, items, items.filter(isScalar).map(tellingValue).reduce(better, telling))
-      for (const [index, item] of items.entries()) visit(item, `${place}[${index}]`, telling)
+      for (const [index, item] of items.entries())
+        visit(item, { ...place, keys: `${place.keys}[${index}]`, free: false }, telling)
       return
     }
     const entries = Object.entries(value as object)
     if (entries.length === 0) return add(place, value, telling)
-    for (const [key, item] of entries)
-      visit(item, `${place}${place === "" ? "" : "."}${keyOf(key)}`, better(tellingKey(key), telling))
+    const before = place.keys === "" ? "" : `${place.keys}.`
+    for (const [key, item] of entries) {
+      const named = place.named && key.length <= KEY_CHARS_MAX
+      const isFree = before === "" && free.includes(key)
+      visit(item, { keys: `${before}${keyOf(key)}`, named, free: isFree }, better(tellingKey(key), telling))
+    }
   }
-  visit(input, "", NOTHING)
+  visit(input, { keys: "", named: true, free: false }, NOTHING)
   return found
     .toSorted(
       (a, b) =>

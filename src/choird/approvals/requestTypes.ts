@@ -141,10 +141,11 @@ export const shownText = ({
 /** The facts of a stored call in at most `chars_max` characters; `undefined` for any other request. */
 export const briefText = (
   { canonical, request_type, shown }: Pick<ApprovalRow, "canonical" | "request_type" | "shown">,
-  chars_max: number
+  chars_max: number,
+  freeOf: (tool: string) => ReadonlyArray<string>
 ): Brief | undefined => {
   const read = readStored(request_type, canonical)
   return Result.isSuccess(read) && read.success.type === "confirm_tool"
-    ? confirmBrief(read.success.call, chars_max, shown)
+    ? confirmBrief(read.success.call, chars_max, freeOf(read.success.call.tool), shown)
     : undefined
 }

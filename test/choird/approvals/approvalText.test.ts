@@ -100,9 +100,9 @@ describe("what a person reads (R54)", () => {
       }),
       sources
     }
-    const shown = confirmBrief(mail, CARD_FACTS_CHARS_MAX)
+    const shown = confirmBrief(mail, CARD_FACTS_CHARS_MAX, ["body"])
     const brief = shown.text
-    assert.isTrue(shown.complete)
+    assert.isFalse(shown.complete)
     assert.isAtMost(brief.length, CARD_FACTS_CHARS_MAX)
     assert.include(brief, "and 28 more\n")
     assert.include(brief, '"to": "eve@evil.example"')
@@ -111,8 +111,9 @@ describe("what a person reads (R54)", () => {
     const card = cardOf({ ...asking, text: confirmText(mail), brief: shown, may_decide: true }, "digits")
     assert.include(card.text, "eve@evil.example")
     for (const source of sources) assert.include(confirmText(mail), source)
-    const two = confirmBrief(call({ body: "b".repeat(6000), to: "ada@a.example" }), CARD_FACTS_CHARS_MAX).text
-    assert.match(two, /"to": "ada@a\.example"\n"body": "b+… \(and \d+ more characters\)$/u)
+    const two = confirmBrief(call({ body: "b".repeat(6000), to: "ada@a.example" }), CARD_FACTS_CHARS_MAX, ["body"])
+    assert.isTrue(two.complete)
+    assert.match(two.text, /"to": "ada@a\.example"\n"body": "b+… \(and \d+ more characters\)$/u)
   })
 
   it("is cut in a message, which says where the rest is", () => {
