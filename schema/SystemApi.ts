@@ -68,7 +68,14 @@ export const SystemStatus = Schema.Struct({
     /** The way to the network for a command of a lane that has read text from outside; `enforced` where nothing but a person lets it out. */
     network: Schema.optionalKey(Schema.Struct({ enforced: Schema.Boolean, detail: Schema.String })),
     /** Whether the kernel keeps the calls of the running agents apart from each other: the weakest of what they say. */
-    calls: Schema.optionalKey(Schema.Struct({ enforced: Schema.Boolean, detail: Schema.String })),
+    calls: Schema.optionalKey(
+      Schema.Struct({
+        enforced: Schema.Boolean,
+        /** Not enforced in every way that `detail` names. */
+        partly: Schema.optionalKey(Schema.Literal(true)),
+        detail: Schema.String
+      })
+    ),
     /** The browser of agents, and whether Chromium's own sandbox is around it. */
     browser: Schema.optionalKey(Schema.String),
     limits: Schema.Array(Schema.String),

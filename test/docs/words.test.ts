@@ -61,6 +61,7 @@ const PHRASES: ReadonlyArray<Phrase> = [
     pattern: /\b(?:are|had|has|have|is|was|were)(?: [\w'-]+){1,4} already(?=[.,:;`"])/giu,
     better: "already before the verb: is already there"
   },
+  { pattern: /\bkeeps? \w+ not apart\b/giu, better: "does not keep commands apart" },
   { pattern: /\bmend(?:ed|ing|s)?\b/giu, better: "fix, repair, correct" },
   {
     pattern: /\/\*\*\s+(?:\*\s+)?(?:What|Who(?:ever|se)?|Which|Those|Nothing|Nobody|Hears) /gu,

@@ -28,8 +28,11 @@ const memoryText = (memory: MemoryStatus, color: boolean): string =>
   memory.problem === undefined ? searchText(memory) : paint(color, "yellow", searchText(memory))
 
 /** Whether the runtime enforces a limit here. */
-const enforcedRow = (name: string, row: SystemStatus["runtime"]["network"]) =>
-  row === undefined ? [] : [[name, `${row.enforced ? "enforced" : "not enforced"}: ${safeLine(row.detail)}`] as const]
+const enforcedRow = (name: string, row: SystemStatus["runtime"]["calls"]) => {
+  if (row === undefined) return []
+  const level = row.enforced ? "enforced" : row.partly === true ? "partly enforced" : "not enforced"
+  return [[name, `${level}: ${safeLine(row.detail)}`] as const]
+}
 
 export const statusText = (
   { agents, approvals, choird, disk, gateways, memory, metrics, postgres, runtime, warnings }: SystemStatus,

@@ -115,7 +115,7 @@ const summaryOf = ({ approval_id, created_at, grant_id, revoked_at, until, words
   grant_id: GrantId.make(grant_id),
   approval_id: ApprovalId.make(approval_id),
   words: Option.match(readWords(words), {
-    onNone: () => "nothing: its words were removed, or an earlier Choir wrote them; allow it again at the next card",
+    onNone: () => "nothing any more (an earlier Choir wrote it); allow the call again when you are asked",
     onSome: wordsText
   }),
   until: until.toISOString(),

@@ -25,8 +25,8 @@ const words = (proposal: Proposal) => `the agent's stated reason: ${visibleLine(
 const secretsFact = (level: CallsApart | undefined): string => {
   if (level === undefined) return "whether other commands could read them is known once the agent has run"
   return level === "none"
-    ? "they are handed out only while no other command of the agent runs, since the kernel keeps commands not apart here"
-    : "no other command of the agent can read them: the kernel keeps commands apart here"
+    ? "they are handed out only while no other command of the agent runs, because this kernel does not keep commands apart"
+    : "no other command of the agent can read them: this kernel keeps commands apart"
 }
 
 /** The limits on the calls of an approved tool: choird's own facts first, then the claims of the manifest. */

@@ -8,6 +8,7 @@ import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { type CardTap, readTap } from "#src/choird/approvals/card.ts"
 import type { SentCard } from "#src/choird/approvals/cardRows.ts"
+import { resolutionOf } from "#src/choird/approvals/approvalStatus.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -91,12 +92,16 @@ const make = Effect.gen(function* () {
     const detail = { refused: "NOT_ITS_CARD", approval_id, ...(on === undefined ? {} : { message_id: on.message_id }) }
     yield* audit.record({ who, action: "gateway.tap", detail })
     const row = yield* Effect.option(approvals.get(approval_id))
-    const isOpen = Option.exists(row, ({ status }) => status === "pending")
+    const resolution = Option.map(row, ({ status }) => resolutionOf(status))
     const why = `I cannot match this button with the card of approval ${approval_id}, so nothing was decided.`
     return loud(
-      isOpen
-        ? `${why} To decide: /approve ${approval_id} or /reject ${approval_id}`
-        : `${why} The approval is already decided.`
+      Option.match(resolution, {
+        onNone: () => why,
+        onSome: (ended) => {
+          if (ended === undefined) return `${why} To decide: /approve ${approval_id} or /reject ${approval_id}`
+          return `${why} ${ended === "expired" ? "It has expired" : `It was already ${ended}`}.`
+        }
+      })
     )
   })
 

@@ -13,7 +13,7 @@ const LISTED_MAX = 20
 /** One grant on one line. */
 const grantLine = ({ grant_id, job_name, scope, until, uses, uses_max, words }: GrantSummary): string => {
   const forWhom = scope === "job" ? `for the job ${job_name ?? ""}` : "for the agent"
-  return `${grant_id}: ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${until.slice(0, 16).replace("T", " ")} UTC`
+  return `${grant_id} covers ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${until.slice(0, 16).replace("T", " ")} UTC`
 }
 
 export const makeChatGrants = Effect.gen(function* () {
@@ -47,7 +47,7 @@ export const makeChatGrants = Effect.gen(function* () {
       ? { kind: "refusal", text: `There is no grant ${grant_id}. /grants lists them.` }
       : {
           kind: "notice",
-          text: `Revoked grant ${ended.grant_id}: ${ended.words}. ${ended.agent_id} asks again from its next call.`
+          text: `Revoked grant ${ended.grant_id}, which covered ${ended.words}. ${ended.agent_id} asks again from its next call.`
         }
   })
 

@@ -20,7 +20,7 @@ export const NOT_APART: Apart = { level: "none" }
 export const APART_WORDS: Readonly<Record<CallsApart, string>> = {
   full: "each command runs in a Landlock domain of its own",
   memory:
-    "each command runs in a Landlock domain of its own, which keeps signals and abstract sockets apart only from Linux 6.12 on",
+    "each command runs in a Landlock domain of its own, but this kernel does not keep signals and abstract sockets apart; Linux 6.12 does",
   none: "there is no Landlock here, so a tool gets secrets only while no other command of its agent runs; Linux 5.19 or later has it"
 }
 

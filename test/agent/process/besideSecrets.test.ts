@@ -64,7 +64,7 @@ describe("a command beside one with secrets", () => {
     }).pipe(Effect.scoped, Effect.provide(ProcessRunner.layer({ ownsPidNamespace: false, apart: APART })))
   )
 
-  it.live("begins only after it where the kernel keeps commands not apart", () =>
+  it.live("begins only after it where the kernel does not keep commands apart", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* beside, { held: "alone", looked: "looked\n" })
     }).pipe(

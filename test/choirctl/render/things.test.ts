@@ -169,6 +169,16 @@ describe("statusText", () => {
     assert.include(text, "\u001b[31mfailed\u001b[0m, embedded")
   })
 
+  it("says how far the commands of agents are kept apart", () => {
+    const withCalls = (calls: NonNullable<(typeof systemStatus)["runtime"]["calls"]>) =>
+      /^calls apart +(?<text>.*)$/mu.exec(
+        statusText({ ...systemStatus, runtime: { ...systemStatus.runtime, calls } }, false)
+      )?.groups?.["text"]
+    assert.strictEqual(withCalls({ enforced: true, detail: "all" }), "enforced: all")
+    assert.strictEqual(withCalls({ enforced: false, partly: true, detail: "some" }), "partly enforced: some")
+    assert.strictEqual(withCalls({ enforced: false, detail: "none" }), "not enforced: none")
+  })
+
   it("says where the metrics are and what holds their token", () => {
     const url = "http://127.0.0.1:9464/metrics"
     const own = statusText({ ...systemStatus, metrics: { url, token: { file: "/h/metrics.token" } } }, false)

@@ -227,7 +227,10 @@ describeStores("standing grants", (it) => {
       yield* grantBy((yield* ask(talk, "t")).approval_id)
       const words = { tool: "mail.send", arguments: ["body", "to"], recipients: [INPUT.to], paths: [], hosts: [] }
       yield* sql`UPDATE choir_control.grants SET words = ${JSON.stringify(words)}::jsonb WHERE agent_id = ${agent_id}`
-      assert.match((yield* approvals.grants({ agent_id, all: false }))[0]?.words ?? "", /^nothing: .*earlier Choir/u)
+      assert.match(
+        (yield* approvals.grants({ agent_id, all: false }))[0]?.words ?? "",
+        /^nothing any more \(an earlier Choir wrote it\); /u
+      )
       assert.strictEqual((yield* ask(talk, "u")).status, "pending")
       assert.isNotNull((yield* approvals.grants({ agent_id, all: true }))[0]?.revoked_at)
     }).pipe(Effect.provide(stores))

@@ -194,6 +194,10 @@ describe("cards of approvals on Telegram", () => {
         const text = `◆ Approval ${approval_id} timed out: ${SUMMARY}. It was rejected automatically.`
         assert.include(yield* edited(bot, card, approval_id), text)
         yield* bot.sent.first((message) => message.text === text)
+        // Nobody decided it, which a button that is not of the card says too.
+        yield* bot.tap(1, card, `a:${approval_id}:00000000`)
+        yield* nthToast(bot, 2)
+        assert.match(String((yield* toasts(bot)).at(-1)), /so nothing was decided\. It has expired\.$/u)
       })
     )
 

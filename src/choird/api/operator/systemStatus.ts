@@ -59,7 +59,9 @@ const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>)
 /** How far the calls of agents are kept apart, as those that run say; absent while none has said it. */
 export const callsRow = (views: ReadonlyArray<AgentView>): Pick<SystemStatus["runtime"], "calls"> => {
   const level = weakestApart(views.flatMap(({ calls_apart }) => calls_apart ?? []))
-  return level === undefined ? {} : { calls: { enforced: level !== "none", detail: APART_WORDS[level] } }
+  if (level === undefined) return {}
+  const partly = level === "memory" ? { partly: true as const } : {}
+  return { calls: { enforced: level === "full", ...partly, detail: APART_WORDS[level] } }
 }
 
 const runtimeRow = (

@@ -15,6 +15,15 @@ describe("callsRow", () => {
     ])
     assert.isFalse(calls?.enforced)
     assert.match(calls?.detail ?? "", /^there is no Landlock here, so a tool gets secrets only while no other command/u)
+    const { calls: older } = callsRow([
+      { ...one, calls_apart: "full" },
+      { ...two, calls_apart: "memory" }
+    ])
+    assert.deepInclude(older, { enforced: false, partly: true })
+    assert.match(
+      older?.detail ?? "",
+      /this kernel does not keep signals and abstract sockets apart; Linux 6\.12 does$/u
+    )
   })
 })
 
