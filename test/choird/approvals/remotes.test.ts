@@ -66,7 +66,7 @@ describeStores("Executions over https", (it) => {
       Effect.gen(function* () {
         for (const remotes of [() => [], (host: string) => [`https://${host}/other`]]) {
           const words = yield* refusal(overHttps(remotes))
-          assert.match(words, /could not read Username/u)
+          assert.match(words, /Check the secret and the remotes of the agent's git identity/u)
           assert.notInclude(words, "canary")
         }
         assert.notInclude(yield* refusal(overHttps((host) => [`https://${host}/`], "bot:canary-wrong")), "canary")
@@ -120,7 +120,10 @@ describe.skipIf(leftOut !== undefined)("ssh", () => {
       "use no key of the host, and believe no host that is not known",
       () =>
         Effect.gen(function* () {
-          assert.match(yield* refusal(overSsh((address) => [address], { isKnown: false })), /Host key verification/u)
+          assert.match(
+            yield* refusal(overSsh((address) => [address], { isKnown: false })),
+            /Add the host's key to known_hosts/u
+          )
           assert.match(yield* refusal(overSsh((address) => [address], { isOther: true })), /Permission denied/u)
           assert.match(yield* refusal(overSsh(() => [])), /it cannot be pushed/u)
         }),
