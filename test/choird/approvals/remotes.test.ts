@@ -124,7 +124,10 @@ describe.skipIf(leftOut !== undefined)("ssh", () => {
             yield* refusal(overSsh((address) => [address], { isKnown: false })),
             /Add the host's key to known_hosts/u
           )
-          assert.match(yield* refusal(overSsh((address) => [address], { isOther: true })), /Permission denied/u)
+          assert.match(
+            yield* refusal(overSsh((address) => [address], { isOther: true })),
+            /Check the secret and the remotes/u
+          )
           assert.match(yield* refusal(overSsh(() => [])), /it cannot be pushed/u)
         }),
       LIVE

@@ -94,11 +94,11 @@ const expected = (name: Name, who: Who, whose: Whose, where: Where): boolean => 
 
 let said = 0
 
-/** An agent with a request and a grant. */
-const subjectOf = Effect.fnUntraced(function* (change: boolean) {
+/** An agent with a request and a grant. What a regular person decides by a number was asked in their chat; all else in the admin's, whose cards have every button. */
+const subjectOf = Effect.fnUntraced(function* (change: boolean, isOfAdmin: boolean) {
   const approvals = yield* Approvals
   const sql = yield* SqlClient.SqlClient
-  const { agent_id, numbers } = yield* asked(PHONE, "call-granted", "call-open")
+  const { agent_id, numbers } = yield* asked(isOfAdmin ? PHONE : TABLET, "call-granted", "call-open")
   const [granted = "", open = ""] = numbers
   const { hash } = yield* find(granted)
   const card = yield* approvals.card(open)
@@ -141,7 +141,7 @@ const tried = Effect.fnUntraced(function* (action: Action, subject: Subject, who
 const makeSubjects = Effect.fnUntraced(function* (action: Action) {
   const made = new Map<Whose, Subject & { readonly agent_id: AgentId }>()
   const make = Effect.fnUntraced(function* (whose: Whose) {
-    const subject = yield* subjectOf(action.change === true)
+    const subject = yield* subjectOf(action.change === true, action !== ACTIONS.approve && action !== ACTIONS.reject)
     bind(subject.agent_id, ...(whose === "own" ? [PHONE, TABLET, FAMILY] : [DESK]))
     made.set(whose, subject)
     listen(...[...made.values()].map(({ agent_id }) => agent_id))
