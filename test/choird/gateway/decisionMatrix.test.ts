@@ -76,7 +76,7 @@ const ACTIONS = {
   "list grants": {
     text: () => "/grants",
     reads: true,
-    done: ({ grant_id }, answer) => Effect.succeed(answer.includes(`\n${grant_id}: `))
+    done: ({ grant_id }, answer) => Effect.succeed(answer.includes(`\n${grant_id} covers `))
   },
   "revoke a grant": { text: ({ grant_id }) => `/grants revoke ${grant_id}`, done: isRevoked }
 } as const satisfies Readonly<Record<string, Action>>
