@@ -32,6 +32,12 @@ describe("a new bot and a new person", () => {
       )
       assert.notInclude(added.out + added.err, TOKEN)
 
+      const twin = yield* choirctl(choir.home, ["gateway", "add", "second", "--api-root", telegram.url], {
+        stdin: `${TOKEN}\n`
+      })
+      assert.strictEqual(twin.code, 2)
+      assert.include(twin.err, "the gateway telegram has this token already")
+
       const paired = yield* choirctl(choir.home, ["dm", "pair", "phone", "--gateway", "telegram", "--admin"])
       assert.strictEqual(paired.code, 0, paired.err)
       const [, code = ""] = /within ten minutes: ([A-Z2-9]{4}-[A-Z2-9]{4})/u.exec(paired.out) ?? []

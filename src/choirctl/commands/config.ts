@@ -19,7 +19,7 @@ const validate = Command.make(
   Effect.fnUntraced(function* () {
     const { home } = yield* root
     const { refused } = yield* loading
-    const { LAST_GOOD_FILE, loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+    const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
     const loaded = yield* Effect.exit(loadFiles(home))
     if (Exit.isFailure(loaded)) {
       const error = Option.getOrUndefined(Cause.findErrorOption(loaded.cause))
@@ -29,9 +29,8 @@ const validate = Command.make(
         ? yield* Effect.failCause(loaded.cause)
         : yield* refused(`${error.file} is not valid`, problemsOf(error.problems), error.hint)
     }
-    const { newServers } = yield* Effect.promise(() => import("#src/shared/config/secretServers.ts"))
-    const before = yield* Effect.option(loadFiles(home, LAST_GOOD_FILE))
-    const sent = Option.isSome(before) ? newServers(before.value.config, loaded.value.config) : []
+    const { unappliedServers } = yield* Effect.promise(() => import("#src/choirctl/home/unappliedServers.ts"))
+    const sent = yield* unappliedServers(home, loaded.value.config)
     yield* printAdvice({ ok: true, path: configPath(home), warnings: [...loaded.value.warnings, ...sent] }, validText)
   })
 ).pipe(

@@ -51,6 +51,17 @@ const tokenOf = Effect.fnUntraced(function* (
   )
 })
 
+/** The gateway of config.json that has a token. */
+const botWithToken = Effect.fnUntraced(function* (home: string, token: Redacted.Redacted) {
+  const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
+  const { config, secrets } = yield* loadFiles(home)
+  return Object.entries(config.gateways).find(([, gateway]) => {
+    if (gateway.type !== "telegram") return false
+    const value = secrets[gateway.secret]
+    return value !== undefined && Redacted.value(value) === Redacted.value(token)
+  })?.[0]
+})
+
 const add = Command.make(
   "add",
   {
@@ -75,6 +86,13 @@ const add = Command.make(
     if (!URL.canParse(server))
       return yield* usageError("--api-root is not an address", "give one such as https://api.telegram.org")
     const { key, name: secret, value: token } = yield* tokenOf(home, server, { name, secret: named, yes })
+    const twin = yield* botWithToken(home, key)
+    // Two gateways with one token would take each other's messages.
+    if (twin !== undefined)
+      return yield* usageError(
+        `the gateway ${twin} has this token already`,
+        "give each gateway a bot of its own from @BotFather"
+      )
     const bot = yield* tryBot(server, key).pipe(
       withProgress("asking Telegram"),
       Effect.mapError(({ fix, obstacle, problem }) => failed(`BOT_${obstacle.toUpperCase()}`, problem, fix))

@@ -8,6 +8,7 @@ import { ask } from "#src/choirctl/client/ask.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
+import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { unpricedLines } from "#src/choirctl/render/agents.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
@@ -107,9 +108,10 @@ const test = Command.make(
     name: Argument.String("name").pipe(
       Argument.withDescription("Model from config.json"),
       Argument.withSchema(ResourceName)
-    )
+    ),
+    yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ name }) {
+  Effect.fnUntraced(function* ({ name, yes }) {
     const { home } = yield* root
     const { loadFiles } = yield* Effect.promise(() => import("#src/shared/config/configFiles.ts"))
     const { tryConfigured } = yield* Effect.promise(() => import("#src/choirctl/doctor/serviceChecks.ts"))
@@ -120,6 +122,15 @@ const test = Command.make(
         `there is no model ${name} in config.json`,
         `known: ${Object.keys(config.models).join(", ") || "none"}`
       )
+    const { unappliedServers } = yield* Effect.promise(() => import("#src/choirctl/home/unappliedServers.ts"))
+    const [sent] = (yield* unappliedServers(home, config)).filter(({ path }) => path === `models.${name}.secret`)
+    if (sent !== undefined)
+      yield* confirm({
+        yes,
+        about: [`${sent.message.charAt(0).toUpperCase()}${sent.message.slice(1)}.`],
+        ask: "Send it there?",
+        command: `choirctl model test ${name} --yes`
+      })
     const tried = yield* tryConfigured(model, secrets).pipe(
       withProgress(`asking ${name}`),
       Effect.mapError(({ fix, obstacle, problem }) => failed(`MODEL_${obstacle.toUpperCase()}`, problem, fix))

@@ -6,6 +6,7 @@ import type { SystemStatus } from "#schema/SystemApi.ts"
 import { searchText } from "#src/choirctl/render/memory.ts"
 import { ask, askStatus } from "#src/choirctl/client/ask.ts"
 import { startCommand } from "#src/choirctl/terminal/root.ts"
+import { unappliedServers } from "#src/choirctl/home/unappliedServers.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
 import { accountChecks } from "./accountChecks.ts"
@@ -95,17 +96,40 @@ const runtimeChecks = Effect.fnUntraced(function* (home: string, config: Config,
   ]
 })
 
+/** config.json without what would send a secret to a server that does not get it before the operator applies it. */
+const unsentChecks = Effect.fnUntraced(function* (home: string, config: Config) {
+  const sent = yield* unappliedServers(home, config)
+  const held = sent.map(({ path }) => path.split("."))
+  const isHeld = (section: string, name: string) => held.some(([one, other]) => one === section && other === name)
+  const left = Object.entries(config).map(([section, entries]: [string, unknown]) => [
+    section,
+    held.some(([one]) => one === section)
+      ? Object.fromEntries(Object.entries(entries as object).filter(([name]) => !isHeld(section, name)))
+      : entries
+  ])
+  return {
+    config: Object.fromEntries(left) as Config,
+    checks: sent.map(({ message }) => check("config", "warn", `${message}, and was not tried`, "choirctl config apply"))
+  }
+})
+
 /** The files of the home, and choird on it; what depends on a broken config.json is left out. */
 const homeChecks = Effect.fnUntraced(function* (home: string, sandbox: string | undefined) {
   const { checks, files } = yield* filesChecks(home)
+  const unsent = files === undefined ? undefined : yield* unsentChecks(home, files.config)
   const choird = yield* choirdCheck(home)
   const { retention } = files?.config ?? { retention: Schema.decodeSync(RetentionConfig)({}) }
   return [
     ...checks,
+    ...(unsent?.checks ?? []),
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
-    ...(files === undefined ? [] : yield* serviceChecks(files.config, files.secrets, choird.running)),
-    ...(files === undefined ? [] : yield* accountChecks(files.config, files.secrets)),
+    ...(files === undefined || unsent === undefined
+      ? []
+      : [
+          ...(yield* serviceChecks(unsent.config, files.secrets, choird.running)),
+          ...(yield* accountChecks(unsent.config, files.secrets))
+        ]),
     ...(files === undefined ? [] : yield* outsideChecks(choird.running)),
     ...(files === undefined ? [] : yield* metricsChecks(home, files.config, files.secrets, choird.running)),
     ...choird.found,

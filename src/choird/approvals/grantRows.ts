@@ -14,6 +14,8 @@ import { DAY_MS } from "#src/shared/days.ts"
 
 /** Calls that one grant covers. */
 export const GRANT_USES_MAX = 20
+/** Follows an approval that a grant came with. */
+export const GRANTED_TEXT = `Up to ${GRANT_USES_MAX} more calls like it are allowed: /grants lists and revokes.`
 /** How long a grant lasts for a job, and for an agent. */
 const GRANT_JOB_MS = DAY_MS
 export const GRANT_AGENT_MS = 7 * DAY_MS

@@ -16,7 +16,7 @@ import { verdict, type Wanted } from "./approvalStatus.ts"
 import { expiredText } from "./approvalText.ts"
 import { editCard, tellMore } from "./askPerson.ts"
 import { byWhom } from "./card.ts"
-import { insertGrant } from "./grantRows.ts"
+import { GRANTED_TEXT, insertGrant } from "./grantRows.ts"
 import { grantOfRow } from "./requestTypes.ts"
 import { decidedNote, decidedText } from "./proposalNotes.ts"
 
@@ -79,7 +79,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     { status }: LockedSession,
     resolution: Resolution,
     decider: rows.Decider,
-    decided_in?: ResourceName
+    { decided_in, granted = false }: { readonly decided_in?: ResourceName | undefined; readonly granted?: boolean } = {}
   ) {
     const resolved = yield* rows.resolveApproval(row, resolution, decider)
     const isProposal = !rows.isConfirmation(row)
@@ -94,7 +94,9 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
       if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
     })
     const isExpired = resolution === "expired"
-    const text = (by: string) => (isExpired ? expiredText(row) : decidedText(row, resolution, isProposal, by))
+    const more = granted ? ` ${GRANTED_TEXT}` : ""
+    const text = (by: string) =>
+      isExpired ? expiredText(row) : `${decidedText(row, resolution, isProposal, by)}${more}`
     const carded = yield* editCard(running, resolved, "card", text(byWhom(decider.who)))
     if (carded !== undefined) yield* sql.afterCommit(outbox.wake(carded))
     // A decision from elsewhere is reported where the question was asked.
@@ -143,7 +145,12 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
       const decider = isTheirs ? { who, reason, now_ms, request_id } : { who: "choird", reason: null, now_ms }
       return {
         row:
-          resolution === undefined ? row : yield* resolve(row, session, resolution, decider, isTheirs ? dm : undefined),
+          resolution === undefined
+            ? row
+            : yield* resolve(row, session, resolution, decider, {
+                decided_in: isTheirs ? dm : undefined,
+                granted: isTheirs && grant !== undefined
+              }),
         refusal,
         resolution
       }

@@ -4,7 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import type { GrantScope } from "#schema/Grant.ts"
-import { GRANT_USES_MAX } from "#src/choird/approvals/grantRows.ts"
+import { GRANTED_TEXT } from "#src/choird/approvals/grantRows.ts"
 import { EDGE, type AgentId } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -75,9 +75,6 @@ const which = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"
     .map(({ approval_id, summary }) => ({ number: approval_id, value: approval_id, label: summary }))
   return { kind, text: `${waitingText(rows)}\nSend the number to ${words} it.`, choices: { words, options } }
 }
-
-/** Follows the approval that a grant came with. */
-const GRANTED = ` Up to ${GRANT_USES_MAX} more calls like it are allowed: /grants lists and revokes.`
 
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
 
@@ -268,7 +265,7 @@ export const makeChatDecisions = Effect.gen(function* () {
     const decided = yield* Effect.result(approvals.decide({ ...decision, ...more }))
     if (decided._tag === "Success") {
       const before = yield* whenItRuns(decided.success)
-      return decidedAnswer(decided.success, resolution, grant === undefined ? before : `${GRANTED}${before}`)
+      return decidedAnswer(decided.success, resolution, grant === undefined ? before : ` ${GRANTED_TEXT}${before}`)
     }
     if (decided.failure.kind === "NOT_ALONE") return which(yield* waitingHere(speaker), resolution, "refusal")
     const now = (yield* find(approval_id, speaker)) ?? row

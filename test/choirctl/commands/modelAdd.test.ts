@@ -227,7 +227,7 @@ describe("the key of one server", () => {
 
   it.live("is named by config validate when an address that it goes to has changed since choird worked with it", () =>
     Effect.gen(function* () {
-      const { b, home } = yield* twoServers
+      const { b, home, keysAt } = yield* twoServers
       const before = text(home, "config.json")
       writeFileSync(join(home, "config.last-good.json"), before, { mode: 0o600 })
       const same = yield* choirctl(home, ["config", "validate"])
@@ -240,6 +240,15 @@ describe("the key of one server", () => {
         moved.out,
         `models.a.secret: the secret "a-key" would go to ${new URL(b.endpoint).origin}, which does not get it today`
       )
+      const asked = yield* choirctl(home, ["model", "test", "a"])
+      assert.strictEqual(asked.code, 2)
+      assert.include(asked.err, `choirctl model test a --yes`)
+      const doctor = yield* choirctl(home, ["doctor", "--json"])
+      assert.include(doctor.out, "which does not get it today; it goes to")
+      assert.deepStrictEqual(yield* keysAt(b), [])
+      yield* choirctl(home, ["model", "test", "a", "--yes"])
+      assert.deepStrictEqual(yield* keysAt(b), [`Bearer ${KEY_A}`])
+      yield* b.takeRefusals
     }).pipe(Effect.scoped)
   )
 })

@@ -166,6 +166,7 @@ describe("cards of approvals on Telegram", () => {
         assert.strictEqual(said[0], "Only an admin may allow calls for the whole agent, beyond one job.")
         assert.match(String(said[1]), /^I cannot match this button/u)
         assert.match(String(said[2]), /^Approved .* Up to 20 more calls like it are allowed/u)
+        assert.include(yield* edited(bot, card, approval_id), "Up to 20 more calls like it are allowed: /grants")
         const approvals = yield* Approvals
         const [grant] = yield* approvals.grants({ agent_id, all: false })
         assert.deepInclude(grant, { words, approval_id, created_by: "gateway:bot/phone" })
