@@ -18,9 +18,9 @@ import { makeRemoteRepo, newestCommit, startGitHttps, startSshd } from "../suppo
 import { makeInstallation } from "../support/installation.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, mailServerWith, noMail } from "../support/mailServer.ts"
 import { NOTION_TOKEN, notionServer } from "../support/notionServer.ts"
-import { noOutsideNetwork, outsideNetwork } from "../support/outside/outsideNetwork.ts"
+import { type Families, noOutsideNetwork, outsideNetwork } from "../support/outside/outsideNetwork.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
-import { LAYER_MS_MAX } from "../support/size.ts"
+import { LAYER_MS_MAX, SIZE } from "../support/size.ts"
 import { answer, callTools, makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 
@@ -62,7 +62,7 @@ const page = Effect.acquireRelease(
   () => Effect.void
 )
 
-const rig = Effect.gen(function* () {
+const rig = Effect.fnUntraced(function* (families: Families) {
   const authority = yield* makeAuthority(HOSTS)
   const provider = yield* makeProvider
   yield* provider.otherwise((request) => offlineModel(request, 0))
@@ -80,7 +80,7 @@ const rig = Effect.gen(function* () {
   const sshd = yield* startSshd()
   const network = yield* outsideNetwork({
     authority,
-    families: "both",
+    families,
     hosts: {
       "api.openai.com": tls(provider.endpoint),
       "api.telegram.org": tls(telegram.url),
@@ -190,7 +190,7 @@ const rig = Effect.gen(function* () {
   return { bot, calls, choirctl, ears, mail, network, notion, overHttps, overSsh, provider, search, sshd, voice }
 })
 
-class Rig extends Context.Service<Rig, Effect.Success<typeof rig>>()("choir/test/OutsideServices") {}
+class Rig extends Context.Service<Rig, Effect.Success<ReturnType<typeof rig>>>()("choir/test/OutsideServices") {}
 
 const Checks = Schema.fromJsonString(
   Schema.Struct({
@@ -214,106 +214,109 @@ const SUITE = "outside services with nothing of Choir replaced"
 const leftOut =
   noMail ?? noOutsideNetwork(SUITE) ?? ensureDebianPackages(["bubblewrap", "chromium", "openssh-server"], SUITE)
 
-describe.skipIf(leftOut !== undefined)("outside services by their own names, over TLS of a private authority", () => {
-  layer(Layer.effect(Rig, rig), { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
-    it.effect("are each tried by doctor, which says what it tried and shows no secret", () =>
-      Effect.gen(function* () {
-        const { choirctl, ears, mail, notion, search, voice } = yield* Rig
-        const ran = yield* choirctl("doctor", "--json")
-        const { checks } = yield* Schema.decodeUnknownEffect(Checks)(ran.out)
-        const of = (name: string) => {
-          const { detail, fix, status } =
-            checks.find((each) => each.name === name) ?? assert.fail(`${name} in ${ran.out}${ran.err}`)
-          return `${status}: ${detail}${fix === undefined ? "" : `; ${fix}`}`
-        }
-        assert.match(of("model test"), /^ok: offline-model called a tool/u)
-        assert.match(of("gateway bot"), /^ok: @/u)
-        assert.strictEqual(of("search web"), "ok: answered one search, which counts as one of the plan")
-        assert.strictEqual(
-          of("mail post"),
-          "ok: mail.example (IMAP) and mail.example (SMTP) let it in; no mail was read or sent"
-        )
-        assert.strictEqual(of("notion notes"), "ok: knows the integration; no page was read")
-        assert.strictEqual(of("voice calm"), "ok: spoke 3 characters, which is what it costs")
-        assert.strictEqual(of("hearing ears"), "ok: took a second of silence, which is what it costs")
-        assert.strictEqual(
-          of("git forge"),
-          "ok: https://git.example/app.git can be read; nothing was fetched or pushed"
-        )
-        assert.match(of("git shell"), /^ok: the server at ssh:\/\/root@git\.example\/choir answers/u)
-        assert.strictEqual(of("page"), "ok: https://example.com/ was fetched")
-        assert.match(of("page in a browser"), /^(?:ok: .* was opened|warn: .*did not end within 60000 ms)/u)
-        for (const secret of SECRETS) assert.notInclude(ran.out + ran.err, secret)
-        assert.deepStrictEqual(
-          [search.asked.length, notion.asked.length, voice.asked.length, ears.asked.length],
-          [1, 1, 1, 1]
-        )
-        assert.lengthOf(mail.files("ada"), 1)
-      })
-    )
+describe.skipIf(leftOut !== undefined).each(SIZE.outsideFamilies)(
+  "outside services by their own names, over TLS of a private authority, from a host with %s",
+  (families) => {
+    layer(Layer.effect(Rig, rig(families)), { excludeTestServices: true, timeout: LAYER_MS_MAX })((it) => {
+      it.effect("are each tried by doctor, which says what it tried and shows no secret", () =>
+        Effect.gen(function* () {
+          const { choirctl, ears, mail, notion, search, voice } = yield* Rig
+          const ran = yield* choirctl("doctor", "--json")
+          const { checks } = yield* Schema.decodeUnknownEffect(Checks)(ran.out)
+          const of = (name: string) => {
+            const { detail, fix, status } =
+              checks.find((each) => each.name === name) ?? assert.fail(`${name} in ${ran.out}${ran.err}`)
+            return `${status}: ${detail}${fix === undefined ? "" : `; ${fix}`}`
+          }
+          assert.match(of("model test"), /^ok: offline-model called a tool/u)
+          assert.match(of("gateway bot"), /^ok: @/u)
+          assert.strictEqual(of("search web"), "ok: answered one search, which counts as one of the plan")
+          assert.strictEqual(
+            of("mail post"),
+            "ok: mail.example (IMAP) and mail.example (SMTP) let it in; no mail was read or sent"
+          )
+          assert.strictEqual(of("notion notes"), "ok: knows the integration; no page was read")
+          assert.strictEqual(of("voice calm"), "ok: spoke 3 characters, which is what it costs")
+          assert.strictEqual(of("hearing ears"), "ok: took a second of silence, which is what it costs")
+          assert.strictEqual(
+            of("git forge"),
+            "ok: https://git.example/app.git can be read; nothing was fetched or pushed"
+          )
+          assert.match(of("git shell"), /^ok: the server at ssh:\/\/root@git\.example\/choir answers/u)
+          assert.strictEqual(of("page"), "ok: https://example.com/ was fetched")
+          assert.match(of("page in a browser"), /^(?:ok: .* was opened|warn: .*did not end within 60000 ms)/u)
+          for (const secret of SECRETS) assert.notInclude(ran.out + ran.err, secret)
+          assert.deepStrictEqual(
+            [search.asked.length, notion.asked.length, voice.asked.length, ears.asked.length],
+            [1, 1, 1, 1]
+          )
+          assert.lengthOf(mail.files("ada"), 1)
+        })
+      )
 
-    it.effect("serve a person at Telegram, who is heard and answered by a provider", () =>
-      Effect.gen(function* () {
-        const { bot, ears, provider } = yield* Rig
-        yield* provider.script(answer("hello from afar"), answer("I heard you"))
-        yield* bot.text(USER, "hello")
-        yield* bot.sent.first(({ text }) => text === "hello from afar")
-        yield* bot.file(USER, "voice", { name: "v.ogg", mime: "audio/ogg", bytes: OPUS })
-        yield* bot.sent.first(({ text }) => text === "I heard you")
-        assert.include(JSON.stringify((yield* provider.requests.all).at(-1)?.body), wordsOf(OPUS))
-        assert.isAbove(ears.asked.length, 0)
-      })
-    )
+      it.effect("serve a person at Telegram, who is heard and answered by a provider", () =>
+        Effect.gen(function* () {
+          const { bot, ears, provider } = yield* Rig
+          yield* provider.script(answer("hello from afar"), answer("I heard you"))
+          yield* bot.text(USER, "hello")
+          yield* bot.sent.first(({ text }) => text === "hello from afar")
+          yield* bot.file(USER, "voice", { name: "v.ogg", mime: "audio/ogg", bytes: OPUS })
+          yield* bot.sent.first(({ text }) => text === "I heard you")
+          assert.include(JSON.stringify((yield* provider.requests.all).at(-1)?.body), wordsOf(OPUS))
+          assert.isAbove(ears.asked.length, 0)
+        })
+      )
 
-    it.effect("take a commit of the agent over https", () =>
-      Effect.gen(function* () {
-        const { calls, overHttps } = yield* Rig
-        const [first] = yield* calls([
-          "choir-exec",
-          { command: work("https://git.example/app.git", "app"), network: true }
-        ])
-        assert.strictEqual(first?.status, "success", JSON.stringify(first))
-        assert.strictEqual(newestCommit(overHttps), "Ada <ada@example.org> / Ada <ada@example.org>: second")
-      })
-    )
+      it.effect("take a commit of the agent over https", () =>
+        Effect.gen(function* () {
+          const { calls, overHttps } = yield* Rig
+          const [first] = yield* calls([
+            "choir-exec",
+            { command: work("https://git.example/app.git", "app"), network: true }
+          ])
+          assert.strictEqual(first?.status, "success", JSON.stringify(first))
+          assert.strictEqual(newestCommit(overHttps), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+        })
+      )
 
-    it.effect("take a commit of the agent over ssh", () =>
-      Effect.gen(function* () {
-        const { calls, choirctl, overSsh, sshd } = yield* Rig
-        const restarted = yield* choirctl("agent", "restart", "demo", "--git-identity", "shell", "--json")
-        assert.strictEqual(restarted.code, 0, restarted.err + restarted.out)
-        const [second] = yield* calls([
-          "choir-exec",
-          { command: work(`ssh://root@git.example${overSsh}`, "tool"), network: true }
-        ])
-        assert.strictEqual(second?.status, "success", `${JSON.stringify(second)}\n${sshd.said()}`)
-        assert.strictEqual(newestCommit(overSsh), "Ada <ada@example.org> / Ada <ada@example.org>: second")
-      })
-    )
+      it.effect("take a commit of the agent over ssh", () =>
+        Effect.gen(function* () {
+          const { calls, choirctl, overSsh, sshd } = yield* Rig
+          const restarted = yield* choirctl("agent", "restart", "demo", "--git-identity", "shell", "--json")
+          assert.strictEqual(restarted.code, 0, restarted.err + restarted.out)
+          const [second] = yield* calls([
+            "choir-exec",
+            { command: work(`ssh://root@git.example${overSsh}`, "tool"), network: true }
+          ])
+          assert.strictEqual(second?.status, "success", `${JSON.stringify(second)}\n${sshd.said()}`)
+          assert.strictEqual(newestCommit(overSsh), "Ada <ada@example.org> / Ada <ada@example.org>: second")
+        })
+      )
 
-    it.effect("search, keep notes, send and read mail, and speak, and nobody else is asked for anything", () =>
-      Effect.gen(function* () {
-        const { calls, mail, network, notion, search, voice } = yield* Rig
-        const results = yield* calls(
-          ["choir-web-search", { query: "tea" }],
-          ["choir-notion-query", { action: "create", parent: HOME, title: "Trip", markdown: "words" }],
-          ["choir-email-check", {}],
-          ["choir-email-send", { to: [`bob@${MAIL_DOMAIN}`], subject: "hello", text: "from ada" }],
-          ["choir-tts-speak", { text: "Good morning" }]
-        )
-        assert.lengthOf(results, 5)
-        for (const result of results) assert.strictEqual(result.status, "success", JSON.stringify(result))
-        assert.sameMembers(
-          results.flatMap(({ acted }) => acted ?? []),
-          ["verified", "accepted"]
-        )
-        yield* mail.idle
-        assert.lengthOf(mail.files("bob"), 1)
-        for (const { asked } of [search, notion, voice]) assert.isAbove(asked.length, 1)
-        const { asked, trapped } = yield* network.seen
-        assert.deepStrictEqual(trapped, [])
-        assert.sameMembers([...asked], [...HOSTS])
-      })
-    )
-  })
-})
+      it.effect("search, keep notes, send and read mail, and speak, and nobody else is asked for anything", () =>
+        Effect.gen(function* () {
+          const { calls, mail, network, notion, search, voice } = yield* Rig
+          const results = yield* calls(
+            ["choir-web-search", { query: "tea" }],
+            ["choir-notion-query", { action: "create", parent: HOME, title: "Trip", markdown: "words" }],
+            ["choir-email-check", {}],
+            ["choir-email-send", { to: [`bob@${MAIL_DOMAIN}`], subject: "hello", text: "from ada" }],
+            ["choir-tts-speak", { text: "Good morning" }]
+          )
+          assert.lengthOf(results, 5)
+          for (const result of results) assert.strictEqual(result.status, "success", JSON.stringify(result))
+          assert.sameMembers(
+            results.flatMap(({ acted }) => acted ?? []),
+            ["verified", "accepted"]
+          )
+          yield* mail.idle
+          assert.lengthOf(mail.files("bob"), 1)
+          for (const { asked } of [search, notion, voice]) assert.isAbove(asked.length, 1)
+          const { asked, trapped } = yield* network.seen
+          assert.deepStrictEqual(trapped, [])
+          assert.sameMembers([...asked], [...HOSTS])
+        })
+      )
+    })
+  }
+)

@@ -18,6 +18,8 @@ export const SIZE = {
   seeds: of(20, 300),
   /** How a run of the simulation is shared out. A process has run some 7 s until it is warm, which a few seeds do not repay. */
   simulationWorkers: of<ReadonlyArray<string>>(["--workers", "1"], []),
+  /** The families of addresses of a host that reaches every outside service. */
+  outsideFamilies: of<ReadonlyArray<"IPv4" | "IPv6" | "both">>(["both"], ["IPv4", "IPv6", "both"]),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
   /** Further seeds of each planted bug beside the known one. */
