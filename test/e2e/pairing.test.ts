@@ -36,7 +36,7 @@ describe("a new bot and a new person", () => {
         stdin: `${TOKEN}\n`
       })
       assert.strictEqual(twin.code, 2)
-      assert.include(twin.err, "the gateway telegram has this token already")
+      assert.include(twin.err, "the gateway telegram already has this token")
 
       const paired = yield* choirctl(choir.home, ["dm", "pair", "phone", "--gateway", "telegram", "--admin"])
       assert.strictEqual(paired.code, 0, paired.err)

@@ -90,7 +90,7 @@ const add = Command.make(
     // Two gateways with one token would take each other's messages.
     if (twin !== undefined)
       return yield* usageError(
-        `the gateway ${twin} has this token already`,
+        `the gateway ${twin} already has this token`,
         "give each gateway a bot of its own from @BotFather"
       )
     const bot = yield* tryBot(server, key).pipe(

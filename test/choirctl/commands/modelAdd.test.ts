@@ -242,7 +242,7 @@ describe("the key of one server", () => {
       )
       const asked = yield* choirctl(home, ["model", "test", "a"])
       assert.strictEqual(asked.code, 2)
-      assert.include(asked.err, `choirctl model test a --yes`)
+      assert.include(asked.err, "model test a --yes")
       const doctor = yield* choirctl(home, ["doctor", "--json"])
       assert.include(doctor.out, "which does not get it today; it goes to")
       assert.deepStrictEqual(yield* keysAt(b), [])
