@@ -42,7 +42,7 @@ const site = Effect.acquireRelease(
 const CALLS_AT_ONCE = 8
 /** How often a page is opened until a call has had enough time. */
 const OPENED_MAX = 8
-const LATE = /in time|did not end within/u
+const LATE = /in time|did not end within|too busy to be shown/u
 const Wanted = Schema.fromJsonString(
   Schema.Struct({ tool: Schema.String, inputs: Schema.Array(Schema.Record(Schema.String, Schema.Json)) })
 )
