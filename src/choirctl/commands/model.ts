@@ -123,7 +123,7 @@ const test = Command.make(
         `known: ${Object.keys(config.models).join(", ") || "none"}`
       )
     const { unappliedServers } = yield* Effect.promise(() => import("#src/choirctl/home/unappliedServers.ts"))
-    const [sent] = (yield* unappliedServers(home, config)).filter(({ path }) => path === `models.${name}.secret`)
+    const sent = (yield* unappliedServers(home, config)).find(({ path }) => path === `models.${name}.secret`)
     if (sent !== undefined)
       yield* confirm({
         yes,

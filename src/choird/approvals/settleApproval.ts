@@ -56,6 +56,15 @@ const makeGrantMore = Effect.map(ConfigStore, ({ home }) =>
   })
 )
 
+/** The row of an approval, with its session, whose lock the transaction holds from now on. */
+const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
+  const session = yield* lockSession(session_id)
+  const row = yield* rows.findApproval(approval_id)
+  if (session === undefined || row === undefined)
+    return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
+  return { session, row }
+})
+
 /** @param approved runs after the commit of an approved proposal. */
 export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<void>) {
   const config = yield* ConfigStore
@@ -64,14 +73,6 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
   const signals = yield* Signals
   const sql = yield* SqlClient.SqlClient
   const onDatabase = yield* provideDatabase
-
-  const lock = Effect.fnUntraced(function* ({ approval_id, session_id }: ApprovalRow) {
-    const session = yield* lockSession(session_id)
-    const row = yield* rows.findApproval(approval_id)
-    if (session === undefined || row === undefined)
-      return yield* Effect.die(new Error(`the approval ${approval_id} or its session is gone`))
-    return { session, row }
-  })
 
   /** Within a transaction that holds the session's lock. */
   const resolve = Effect.fnUntraced(function* (
