@@ -93,7 +93,8 @@ export const makeHomeFolder = Effect.fnUntraced(function* (also: Also = () => ({
     runtime: { type: "process" },
     agents: { [agent_id]: { repo: { url: "/srv/a" }, defaults: { workspace: "main", llm: "small", dm: "desk" } } },
     heartbeat_interval_ms: 100,
-    crash_detection_threshold_ms: 10_000
+    // So long that a busy machine makes no agent look dead; a test of silence names its own.
+    crash_detection_threshold_ms: 60_000
   }
   const write = (name: string, content: unknown) => {
     writeFileSync(join(home, name), JSON.stringify(content), { mode: 0o600 })

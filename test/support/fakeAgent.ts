@@ -67,8 +67,12 @@ const commit = (draft: EventDraft) => {
   links.push(chainEvent(hashAt(links.length), event))
 }
 
-/** Sends what choird lacks. Anything but OK ends the program, as it ends the real one. */
-const flush = async () => {
+let sending: Promise<void> = Promise.resolve()
+
+/** Sends what choird lacks, one request at a time. Anything but OK ends the program, as it ends the real one. */
+const flush = () => (sending = sending.then(send))
+
+const send = async () => {
   const new_rev = links.length
   const reply = await rpc<HeartbeatReply>("HEARTBEAT", {
     epoch,

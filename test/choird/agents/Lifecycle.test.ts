@@ -21,6 +21,9 @@ import { LAYER_MS_MAX } from "../../support/size.ts"
 
 type Life = Effect.Success<ReturnType<typeof beginLife>>
 
+/** How long an agent may be silent where a test waits for it. */
+const silent = () => ({ crash_detection_threshold_ms: 10_000 })
+
 const setUp = Effect.gen(function* () {
   const home = yield* makeAgentHome()
   return { ...home, ...(yield* beginLife(home.home)) }
@@ -208,7 +211,8 @@ describe("Lifecycle", LIVE, () => {
 
     it.effect("finds an agent that hangs by its silence and restarts it (R7)", () =>
       Effect.gen(function* () {
-        const life = yield* setUp
+        const home = yield* makeAgentHome(silent)
+        const life = { ...home, ...(yield* beginLife(home.home)) }
         const { agent_id, lifecycle, views } = life
         yield* lifecycle.start(agent_id, {})
         const pid = yield* pidOf(life, agent_id)
@@ -221,7 +225,7 @@ describe("Lifecycle", LIVE, () => {
     it.effect("takes a hung agent's token at once, and begins nothing before what holds it can end it (R8, D8)", () =>
       Effect.gen(function* () {
         const engine = yield* Deferred.make<void>()
-        const home = yield* makeAgentHome()
+        const home = yield* makeAgentHome(silent)
         const { agent_id } = home
         const life = yield* beginLife(home.home, (runtime) => ({
           ...runtime,
@@ -326,7 +330,8 @@ describe("Lifecycle", LIVE, () => {
 
     it.effect("kills an agent that ignores its stop, once it is silent or too slow (D18)", () =>
       Effect.gen(function* () {
-        const life = yield* setUp
+        const home = yield* makeAgentHome(silent)
+        const life = { ...home, ...(yield* beginLife(home.home)) }
         const { agent_id, lifecycle, script } = life
         script("stubborn")
         yield* lifecycle.start(agent_id, {})
