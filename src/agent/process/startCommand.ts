@@ -39,6 +39,8 @@ export interface Command {
    * else can open through /proc. HOME is then a folder that does not exist.
    */
   readonly secrets?: Redacted.Redacted
+  /** Takes the standard output as it comes, and has to bound what it keeps; the result then holds none of it. */
+  readonly reads?: (chunk: Buffer) => void
   /** Whether it can open no socket, nor anything that it starts. */
   readonly offline?: boolean
 }
@@ -132,7 +134,7 @@ export const startCommand = (call_id: CallId, command: Command, apart: Apart): R
     stdout: new OutputRing(EXEC_OUTPUT_BYTES_MAX),
     stderr: new OutputRing(EXEC_OUTPUT_BYTES_MAX)
   }
-  child.stdout?.on("data", (chunk: Buffer) => running.stdout.push(chunk))
+  child.stdout?.on("data", command.reads ?? ((chunk: Buffer) => running.stdout.push(chunk)))
   child.stderr?.on("data", (chunk: Buffer) => running.stderr.push(chunk))
   child.once("spawn", () => Deferred.doneUnsafe(running.started, Effect.void))
   child.on("error", (error) => Deferred.doneUnsafe(running.started, Effect.fail(notStarted(command, error))))

@@ -1,5 +1,5 @@
 /** choir.fs.search: ripgrep over a file or folder of the workspace, without following links. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { readableFiles, SkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
@@ -7,13 +7,12 @@ import { decodeInput, lockToRead, refusal, type Tool, type ToolContext, type Too
 import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
+import { type FoundLine, FoundLines } from "./foundLines.ts"
 import { argument, scopeOf, SEARCH_TIMEOUT_MS, searchFailed, shownPath } from "./ripgrep.ts"
 
 /** Matching lines, or names of files, that a search returns, and bytes of their text. */
 export const SEARCH_MATCHES_MAX = 100
 export const SEARCH_BYTES_MAX = 20 * 1024
-/** Characters of a line that a search returns. */
-export const SEARCH_LINE_CHARS_MAX = 400
 /** Lines around each match. */
 const SEARCH_CONTEXT_MAX = 20
 
@@ -30,26 +29,6 @@ const Input = Schema.Struct({
   files_only: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only names of files" }))
 })
 type Input = typeof Input.Type
-
-const Bytes = Schema.Union([Schema.Struct({ text: Schema.String }), Schema.Struct({ bytes: Schema.String })])
-
-/** One line of ripgrep's JSON output. Lines of other types do not decode, nor does one that was cut. */
-const Found = Schema.fromJsonString(
-  Schema.Struct({
-    type: Schema.Literals(["match", "context"]),
-    data: Schema.Struct({
-      path: Bytes,
-      lines: Bytes,
-      line_number: Schema.Natural,
-      submatches: Schema.optionalKey(Schema.Array(Schema.Struct({ start: Schema.Natural })))
-    })
-  })
-)
-type Found = typeof Found.Type
-const decodeFound = Schema.decodeUnknownOption(Found)
-
-const textOf = (bytes: typeof Bytes.Type): string =>
-  "text" in bytes ? bytes.text : Buffer.from(bytes.bytes, "base64").toString("utf8")
 
 /** The arguments of ripgrep: only the pattern and the glob come from the model, and neither can be taken for an option. */
 const argvOf = (
@@ -69,51 +48,38 @@ const argvOf = (
 ]
 
 /** Lines up to the limits of matches and bytes. */
-const limited = (lines: ReadonlyArray<Found>, textOfLine: (line: Found) => string): ReadonlyArray<Found> => {
+const limited = (lines: ReadonlyArray<FoundLine>, files_only: boolean): ReadonlyArray<FoundLine> => {
   let [matches, bytes] = [0, 0]
-  const end = lines.findIndex((line) => {
-    matches += line.type === "match" ? 1 : 0
-    bytes += Buffer.byteLength(textOfLine(line))
+  const end = lines.findIndex(({ path, text, type }) => {
+    matches += type === "match" ? 1 : 0
+    bytes += Buffer.byteLength(files_only ? path : path + text)
     return matches > SEARCH_MATCHES_MAX || bytes > SEARCH_BYTES_MAX
   })
   return end === -1 ? lines : lines.slice(0, end)
-}
-
-/** Characters in front of the first match of a long line. */
-const BEFORE_CHARS = 100
-
-/** A line; of a long one the part around its first match, with marks of how many characters are cut: a text copied from a line that looks whole would match nothing. */
-const lineOf = ({ data }: Found): string => {
-  const whole = textOf(data.lines)
-  const line = whole.trimEnd().toWellFormed()
-  if (line.length <= SEARCH_LINE_CHARS_MAX) return line
-  const bytes = data.submatches?.[0]?.start ?? 0
-  const at = Buffer.from(whole).toString("utf8", 0, bytes).length
-  const from = Math.max(0, Math.min(at - BEFORE_CHARS, line.length - SEARCH_LINE_CHARS_MAX))
-  const shown = line.slice(from, from + SEARCH_LINE_CHARS_MAX).toWellFormed()
-  const after = line.length - from - SEARCH_LINE_CHARS_MAX
-  return `${from === 0 ? "" : `[${from} cut] `}${shown}${after === 0 ? "" : ` [${after} cut]`}`
 }
 
 const countOf = (count: number, more: boolean, noun: string): string =>
   count === 1 && !more ? `1 ${noun}` : `${count}${more ? " or more" : ""} ${noun}s`
 
 /** `shown` turns the path that ripgrep printed into one of the workspace. */
-const outcomeOf = (result: ProcessResult, { files_only }: Input, shown: (path: string) => string): ToolOutcome => {
-  const found = result.stdout.text.split("\n").flatMap((line) => Option.toArray(decodeFound(line)))
-  const pathOf = ({ data }: Found) => shown(textOf(data.path)).toWellFormed()
-  const kept = limited(found, files_only === true ? pathOf : (line) => pathOf(line) + lineOf(line))
-  const truncated = found.length > kept.length || result.stdout.dropped > 0 || result.timed_out
+const outcomeOf = (
+  result: ProcessResult,
+  found: FoundLines,
+  { files_only = false }: Input,
+  shown: (path: string) => string
+): ToolOutcome => {
+  const kept = limited(found.lines, files_only)
+  const truncated = found.lines.length > kept.length || found.is_cut || result.timed_out
   if (kept.length === 0 && (truncated || result.exit_code !== 1)) return searchFailed(result)
-  if (files_only === true) {
-    const paths = kept.map(pathOf)
+  if (files_only) {
+    const paths = kept.map(({ path }) => shown(path))
     return { status: "success", summary: countOf(paths.length, truncated, "file"), output: { paths, truncated } }
   }
-  const matches = kept.map((line) => ({
-    path: pathOf(line),
-    line: line.data.line_number,
-    text: lineOf(line),
-    ...(line.type === "context" ? { context: true } : {})
+  const matches = kept.map(({ line, path, text, type }) => ({
+    path: shown(path),
+    ...(line === undefined ? {} : { line }),
+    text,
+    ...(type === "context" ? { context: true } : {})
   }))
   const hits = kept.filter(({ type }) => type === "match").length
   return { status: "success", summary: countOf(hits, truncated, "matching line"), output: { matches, truncated } }
@@ -128,18 +94,24 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
     const decode = decodeInput(Input)
     const timeout_ms = SEARCH_TIMEOUT_MS
 
+    const searching = (input: Input, where: "." | "-") => {
+      const found = new FoundLines()
+      const reads = (chunk: Buffer) => found.push(chunk)
+      return { found, command: { command: rg, args: argvOf(input, where), timeout_ms, reads } }
+    }
+
     const inFolder = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
       const { path, cwd } = yield* readableFiles(workspace, skills, skill).folder(input.path ?? ".")
-      const result = yield* processes.run(call_id, { command: rg, args: argvOf(input, "."), cwd, timeout_ms })
-      return outcomeOf(result, input, shownPath(path))
+      const { command, found } = searching(input, ".")
+      return outcomeOf(yield* processes.run(call_id, { ...command, cwd }), found, input, shownPath(path))
     }, Effect.scoped)
 
     /** A file comes in by standard input, since ripgrep would follow a link that it is given by name. */
     const inFile = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
       const { path, bytes } = yield* readableFiles(workspace, skills, skill).read(input.path ?? ".")
-      const args = argvOf(input, "-")
-      const result = yield* processes.run(call_id, { command: rg, args, cwd: workspace.root, stdin: bytes, timeout_ms })
-      return outcomeOf(result, input, () => path)
+      const { command, found } = searching(input, "-")
+      const result = yield* processes.run(call_id, { ...command, cwd: workspace.root, stdin: bytes })
+      return outcomeOf(result, found, input, () => path)
     })
 
     return {

@@ -3,7 +3,8 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { rgPath } from "@vscode/ripgrep"
 import { Effect } from "effect"
-import { fsSearch, SEARCH_BYTES_MAX, SEARCH_LINE_CHARS_MAX, SEARCH_MATCHES_MAX } from "#src/agent/tools/fsSearch.ts"
+import { FOUND_LINE_BYTES_MAX, SEARCH_LINE_CHARS_MAX } from "#src/agent/tools/foundLines.ts"
+import { fsSearch, SEARCH_BYTES_MAX, SEARCH_MATCHES_MAX } from "#src/agent/tools/fsSearch.ts"
 import { laneThatSaw, OUTSIDE_TEXT, temporaryWorkspace, toolServices } from "../../support/workspace.ts"
 
 const searcher = Effect.gen(function* () {
@@ -113,6 +114,37 @@ describe("choir.fs.search", () => {
       assert.deepStrictEqual(yield* texts("needle"), [`[4900 cut] ${around} [3706 cut]`])
       assert.deepStrictEqual(yield* texts("first"), [`first ${"z".repeat(394)} [606 cut]`])
       assert.deepStrictEqual(yield* texts("last$"), [`[204 cut] ${"w".repeat(396)}last`])
+    })
+  )
+
+  it.live("cuts a line of any length, and still finds what other files hold", () =>
+    Effect.gen(function* () {
+      const { search, put } = yield* searcher
+      const lengths = [200_000, 1_600_000, 3_000_000, FOUND_LINE_BYTES_MAX + 1]
+      lengths.forEach((length, at) => put(`long/${at}`, `first\n${"x".repeat(length)}needle${"y".repeat(1000)}\n`))
+      // Each of its bytes is six in ripgrep's output.
+      put("long/odd", `\u0001${"\u0001".repeat(2_000_000)}needle\n`)
+      put("long/{z}", "needle".repeat(200_000))
+      put("z", "a needle\n")
+      const { output, summary } = yield* search({ pattern: "needle" })
+      assert.strictEqual(summary, "7 matching lines")
+      const { matches } = output as { matches: ReadonlyArray<{ path: string; line: number; text: string }> }
+      const around = `${"x".repeat(100)}needle${"y".repeat(294)} [706 cut]`
+      assert.deepStrictEqual(
+        matches.map(({ path, line }) => `${path}:${line}`),
+        ["long/0:2", "long/1:2", "long/2:2", "long/3:2", "long/odd:1", "long/{z}:undefined", "z:1"]
+      )
+      for (const { text } of matches.slice(0, 3)) assert.strictEqual(text.replace(/^\[\d+ cut\] /u, ""), around)
+      const TOO_LONG = " [the line is too long to show where it matches]"
+      assert.strictEqual(matches[3]?.text, "x".repeat(SEARCH_LINE_CHARS_MAX) + TOO_LONG)
+      assert.strictEqual(matches[4]?.text, "\u0001".repeat(SEARCH_LINE_CHARS_MAX) + TOO_LONG)
+      assert.deepStrictEqual((yield* search({ pattern: "needle", files_only: true })).output, {
+        paths: ["long/0", "long/1", "long/2", "long/3", "long/odd", "long/{z}", "z"],
+        truncated: false
+      })
+      assert.deepInclude((yield* search({ pattern: "needle", path: "long/1", files_only: true })).output, {
+        paths: ["long/1"]
+      })
     })
   )
 
