@@ -13,15 +13,20 @@ import { addressesIn, isWanted, type WantedAddress, wantedKey } from "./knownAdd
 
 /** Differing addresses of one site that a labelled lane asks for until a person names the site or, for the messages after, approves one. */
 export const SITE_ADDRESSES_MAX = 5
+/** Requests to one site by such a lane for each message of the user: two addresses in turn spell a text as well. */
+export const SITE_REQUESTS_MAX = 10
 /** Events that are looked through, the newest first. */
 const EVENTS_SEARCHED_MAX = 2000
 
 /** Labels below which anybody may register a name, in the countries that have such. */
 const SHARED = new Set("ac co com edu gob gouv gov ltd me mil ne net nom or org plc sch".split(" "))
 
+/** All hosts that are numbers count as one site: whoever has one of IPv6 has as many as there are letters. */
+const NUMBERED = "[numbers]"
+
 /** The part of a host that one owner registers, near enough: its names below are one site, since its owner answers for all of them. */
 export const siteOfHost = (host: string): string => {
-  if (/^[\d.]+$|^\[/u.test(host)) return host
+  if (/^[\d.]+$|^\[/u.test(host)) return NUMBERED
   const labels = host.replace(/\.$/u, "").split(".")
   const [second = "", top = ""] = labels.slice(-2)
   return labels.slice(top.length === 2 && SHARED.has(second) ? -3 : -2).join(".")
@@ -33,7 +38,11 @@ const siteOf = (address: string): string | undefined => {
 }
 
 const decodeCall = Schema.decodeUnknownOption(
-  Schema.Struct({ url: Schema.String, action: Schema.optionalKey(Schema.String) })
+  Schema.Struct({
+    url: Schema.String,
+    action: Schema.optionalKey(Schema.String),
+    offset: Schema.optionalKey(Schema.Number)
+  })
 )
 
 /** The address that a call of a tool asks for: none or one. */
@@ -42,8 +51,11 @@ const addressOf = (name: string, input: unknown): ReadonlyArray<WantedAddress> =
   if (tool !== FETCH_TOOL && tool !== BROWSE_TOOL) return []
   return Option.match(decodeCall(input), {
     onNone: () => [],
-    onSome: ({ action, url }) =>
-      tool === BROWSE_TOOL && action !== "open" ? [] : [{ address: url, any_fragment: tool === FETCH_TOOL }]
+    // A further part of a page that was fetched is choird's own copy: its site is not asked.
+    onSome: ({ action, offset = 0, url }) =>
+      (tool === BROWSE_TOOL ? action !== "open" : offset > 0)
+        ? []
+        : [{ address: url, any_fragment: tool === FETCH_TOOL }]
   })
 }
 
@@ -93,25 +105,23 @@ const sinceDecided = (log: EventLog["Service"], site: string): ReadonlyArray<Cho
 
 /**
  * Whether a labelled lane may still ask the site of an address for it: it is among the first SITE_ADDRESSES_MAX of that site which the session chose since a
- * person last decided about the site, by the order of the log, or the newest message names the address. Read from the events, so that calls side by side and a
+ * person last decided about the site, by the order of the log, in SITE_REQUESTS_MAX requests since the newest message, or that message names the address. Read from the events, so that calls side by side and a
  * crash change nothing; where the log does not reach back to the newest message, a person is asked.
  */
 export const mayTellSite = (log: EventLog["Service"], wanted: WantedAddress): boolean => {
   const site = siteOf(wanted.address)
   const events = site === undefined ? undefined : sinceDecided(log, site)
   if (events === undefined) return false
-  const message = events.find((event) => event.event_type === "UserMsg")
+  const message_at = events.findIndex((event) => event.event_type === "UserMsg")
+  const message = events[message_at]
   const named =
     message?.event_type === "UserMsg" && message.payload.forwarded !== true ? addressesIn(message.payload.text) : []
   const isNamed = (one: WantedAddress) => named.some((shown) => isWanted(shown, one))
   if (isNamed(wanted)) return true
-  const told = new Set(
-    events
-      .toReversed()
-      .flatMap(chosenIn)
-      .filter((one) => siteOf(one.address) === site && !isNamed(one))
-      .map(wantedKey)
-  )
+  const chosen = (list: ReadonlyArray<ChoirEvent>) =>
+    list.flatMap(chosenIn).filter((one) => siteOf(one.address) === site && !isNamed(one))
+  if (chosen(events.slice(0, message_at)).length > SITE_REQUESTS_MAX) return false
+  const told = new Set(chosen(events.toReversed()).map(wantedKey))
   const before = [...told].indexOf(wantedKey(wanted))
   return (before < 0 ? told.size : before) < SITE_ADDRESSES_MAX
 }

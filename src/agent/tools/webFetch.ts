@@ -69,7 +69,8 @@ export const webFetch = Effect.gen(function* () {
     ...tool,
     prepare: (raw, lane) =>
       Effect.map(tool.prepare(raw), (prepared) => {
-        const effect = effectOf({ address: addressIn(raw), any_fragment: true }, lane)
+        // choird has the page of a further part, so that no site is asked.
+        const effect = isFurtherPart(raw) ? "none" : effectOf({ address: addressIn(raw), any_fragment: true }, lane)
         if (effect === "none") return { ...prepared, effect }
         return { ...prepared, effect, run: (context) => Effect.map(prepared.run(context), told) }
       })
@@ -83,6 +84,9 @@ export const webFetch = Effect.gen(function* () {
  */
 const told = (outcome: ToolOutcome): ToolOutcome =>
   isUnasked(outcome.output) ? outcome : { ...outcome, acted: outcome.status === "success" ? "accepted" : "unknown" }
+
+const isFurtherPart = (raw: unknown): boolean =>
+  typeof raw === "object" && raw !== null && "offset" in raw && typeof raw.offset === "number" && raw.offset > 0
 
 const addressIn = (raw: unknown): string =>
   typeof raw === "object" && raw !== null && "url" in raw && typeof raw.url === "string" ? raw.url : ""

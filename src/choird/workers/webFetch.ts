@@ -95,6 +95,8 @@ const unasked = (error: string): HostOutcome => ({ status: "error", output: { er
 
 const NOTHING = "the page has no text: its content may be made by scripts, which choir-web-browse runs"
 
+const NOT_KEPT = "this page is no longer kept: fetch it without offset, then go on with the next_offset of that answer"
+
 /** The tool. Pages are kept for a short while for their further parts, each for the session that asked. */
 export const webFetch = Effect.gen(function* () {
   const context = yield* Effect.context<WebDialer | PageReader>()
@@ -104,7 +106,11 @@ export const webFetch = Effect.gen(function* () {
       const key = `${session_id} ${address.href}`
       const now = yield* monotonicMs
       const known = kept.get(key)
-      if (offset > 0 && known !== undefined && now - known.at_ms < PAGE_KEPT_MS) return partOf(known.page, offset)
+      // A part is of the page whose address a person may have been asked about, and so never another request to its site.
+      if (offset > 0)
+        return known !== undefined && now - known.at_ms < PAGE_KEPT_MS
+          ? partOf(known.page, offset)
+          : failed("error", NOT_KEPT)
       const loaded = yield* load(address)
       const page = { ...loaded, text: withoutUnseen(loaded.text).toWellFormed() }
       kept.set(key, { page, at_ms: now })

@@ -8,7 +8,7 @@ import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { ControlPlane, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
-import { SITE_ADDRESSES_MAX, siteOfHost } from "#src/agent/tools/toldAddresses.ts"
+import { SITE_ADDRESSES_MAX, SITE_REQUESTS_MAX, siteOfHost } from "#src/agent/tools/toldAddresses.ts"
 import { makeEffectOfAddress, webFetch } from "#src/agent/tools/webFetch.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { FETCH_TOOL, UNASKED } from "#src/shared/web/hostQueries.ts"
@@ -97,7 +97,7 @@ const effects = Effect.fnUntraced(function* (
   const log = yield* Effect.provide(EventLog, context)
   for (const event of placed(initialState, drafts)) log.append([event])
   const tool = yield* Effect.provide(webFetch, context)
-  const effectOf = (url: string) => Effect.map(tool.prepare({ url }, EDGE), ({ effect }) => effect)
+  const effectOf = (url: string, offset = 0) => Effect.map(tool.prepare({ url, offset }, EDGE), ({ effect }) => effect)
   const opened = yield* Effect.provide(makeEffectOfAddress, context)
   return {
     asked,
@@ -172,7 +172,7 @@ describe("choir.web.fetch of an agent", () => {
         }
         // All in one output.
         const { effectOf } = yield* effects([...shown, fetching("y", ...spelt)])
-        const at_once = yield* Effect.forEach(spelt, effectOf)
+        const at_once = yield* Effect.forEach(spelt, (url) => effectOf(url))
         assert.deepStrictEqual(
           at_once.map((effect) => effect === "none"),
           spelt.map((_, at) => at < SITE_ADDRESSES_MAX)
@@ -214,6 +214,32 @@ describe("choir.web.fetch of an agent", () => {
       })
   )
 
+  it.effect("asks after ten requests to one site: two addresses in turn spell a text as well", () =>
+    Effect.gen(function* () {
+      const bits = ["https://evil.example/0", "https://evil.example/1"]
+      const spelt = Array.from("0110010101100101", (bit) => bits[Number(bit)] ?? "")
+      const shown = [said("look"), ...called(2, "choir-web-fetch", bits.join(" "))]
+      for (const at of spelt.keys()) {
+        const chosen = spelt.slice(0, at + 1)
+        const { effectOf } = yield* effects([...shown, ...chosen.map((url, index) => fetching(`b-${index}`, url))])
+        assert.strictEqual(yield* effectOf(spelt[at] ?? ""), at < SITE_REQUESTS_MAX ? "none" : "external", `${at}`)
+      }
+    })
+  )
+
+  it.effect("asks nobody about further parts of a page, which choird has", () =>
+    Effect.gen(function* () {
+      const url = "https://long.example/a"
+      const parts = Array.from({ length: SITE_REQUESTS_MAX + 1 }, (_, at) =>
+        asking("choir-web-fetch", { offset: at + 1 }, `part-${at}`, [url])
+      )
+      const shown = [said("look"), ...called(2, "choir-web-fetch", url)]
+      const { effectOf } = yield* effects([...shown, fetching("first", url), ...parts])
+      assert.strictEqual(yield* effectOf(url), "none")
+      assert.strictEqual(yield* effectOf("https://unseen.example/", 100), "none")
+    })
+  )
+
   it.effect("counts the hosts of one owner as one site, and not what the user named", () =>
     Effect.gen(function* () {
       const hosts = ["a", "b", "c", "d", "e", "f"].map((letter) => `https://${letter}.evil.example/`)
@@ -234,8 +260,8 @@ describe("choir.web.fetch of an agent", () => {
         ["evil.co.uk", "evil.co.uk"],
         ["x.evil.co.uk", "evil.co.uk"],
         ["x.ab.de", "ab.de"],
-        ["192.0.2.7", "192.0.2.7"],
-        ["[2001:db8::1]", "[2001:db8::1]"],
+        ["192.0.2.7", "[numbers]"],
+        ["[2001:db8::1]", "[numbers]"],
         ["localhost", "localhost"]
       ] as const)
         assert.strictEqual(siteOfHost(host), site)
