@@ -58,6 +58,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
     '[guitool "x"]\n\tcmd = RUN\n[browser "x"]\n\tcmd = RUN\n[difftool "x"]\n\tcmd = RUN\n[mergetool "x"]\n\tcmd = RUN',
   "sendemail.tocmd": "[sendemail]\n\ttocmd = RUN\n\tsendmailCmd = RUN",
   "tar.command": '[tar "bad"]\n\tcommand = RUN',
+  "hook.command":
+    '[hook "bad"]\n\tcommand = RUN\n\tevent = post-checkout\n\tevent = reference-transaction\n\tevent = post-index-change',
   "man.cmd": '[man "x"]\n\tcmd = RUN'
 }
 

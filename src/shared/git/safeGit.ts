@@ -72,7 +72,7 @@ export const safeVariables = ({ globalConfig, transport }: SafeOptions = {}): Re
 })
 
 /** The keys of a repository's configuration that {@link programsOff} has to know, as `git config --get-regexp` takes them. */
-export const NAMED_KEYS = "^(filter|merge|diff|include|includeif)\\."
+export const NAMED_KEYS = "^(filter|merge|diff|hook|include|includeif)\\."
 
 /** Programs of one repository that are switched off; more are refused. */
 const NAMED_PROGRAMS_MAX = 64
@@ -82,7 +82,7 @@ export type ProgramsOff =
   | { readonly type: "refused"; readonly why: string }
 
 /**
- * The settings that switch off the filters, merge drivers and text conversions of a repository. Nothing can be said about
+ * The settings that switch off the filters, merge drivers, text conversions and, from git 2.54 on, the hooks that a repository configures. Nothing can be said about
  * configuration that it includes: which files count depends on the branch and the folder that git comes to.
  *
  * @param keys those of its configuration that match {@link NAMED_KEYS}.
@@ -93,11 +93,11 @@ export const programsOff = (keys: ReadonlyArray<string>): ProgramsOff => {
   const named = (kind: string) => [
     ...new Set(keys.flatMap((key) => new RegExp(`^${kind}\\.(.+)\\.[^.]+$`, "su").exec(key)?.[1] ?? []))
   ]
-  const [filters, drivers, diffs] = [named("filter"), named("merge"), named("diff")]
-  if (filters.length + drivers.length + diffs.length > NAMED_PROGRAMS_MAX)
+  const [filters, drivers, diffs, hooks] = [named("filter"), named("merge"), named("diff"), named("hook")]
+  if (filters.length + drivers.length + diffs.length + hooks.length > NAMED_PROGRAMS_MAX)
     return {
       type: "refused",
-      why: `the repository configures more than ${NAMED_PROGRAMS_MAX} filters, merge drivers and kinds of diff: remove some`
+      why: `the repository configures more than ${NAMED_PROGRAMS_MAX} filters, merge drivers, kinds of diff and hooks: remove some`
     }
   const settings: ReadonlyArray<Setting> = [
     ...filters.flatMap((name): ReadonlyArray<Setting> => [
@@ -111,6 +111,11 @@ export const programsOff = (keys: ReadonlyArray<string>): ProgramsOff => {
     ...diffs.flatMap((name): ReadonlyArray<Setting> => [
       [`diff.${name}.command`, ""],
       [`diff.${name}.textconv`, ""]
+    ]),
+    // `core.hooksPath` is for hooks in files. Of a command the last value counts, where git does not know the other key.
+    ...hooks.flatMap((name): ReadonlyArray<Setting> => [
+      [`hook.${name}.enabled`, "false"],
+      [`hook.${name}.command`, ":"]
     ])
   ]
   return { type: "off", settings }
