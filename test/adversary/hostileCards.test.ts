@@ -290,8 +290,26 @@ describe("a card of a call", () => {
 
   it("says the host of a long address, wherever in it that stands", () => {
     const card = cardFor(asCall({ url: `https://example.com${"a".repeat(100)}:x@evil.example/${"b".repeat(4000)}` }))
-    assert.isTrue(isTappable(card))
     assert.match(card.text, /… \(and \d+ more characters; its host is "evil\.example"\)/u)
+  })
+
+  it("has no button where the end of an address is cut, which may say whom and how much", () => {
+    const url = (chars: number) => `https://pay.example/send?note=${"a".repeat(chars)}&to=eve&amount=99999`
+    assert.isFalse(isTappable(cardFor(asCall({ url: url(4000) }))))
+    const short = cardFor(asCall({ url: url(200), text: "x".repeat(4000) }))
+    assert.isTrue(isTappable(short))
+    assert.include(short.text, "&to=eve&amount=99999")
+  })
+
+  it("shows towers of marks, which would cover the lines beside them, by their numbers", () => {
+    const tower = `a${"\u0489".repeat(400)}`
+    for (const note of [tower, `${tower}${"x".repeat(4000)}`]) {
+      const { text } = cardFor(asCall({ to: "eve@evil.example", note }))
+      assert.notMatch(text, /[\p{Mn}\p{Me}]{7}/u)
+      assert.include(text, "\\u0489\\u0489")
+    }
+    const said = chatText({ agent_id: AgentId.make("agent-1"), source: "event", text: `${tower} བརྒྱུད` })
+    assert.strictEqual(said, `agent-1: a${"\u0489".repeat(6)}⟨U+0489 ×394⟩ བརྒྱུད`)
   })
 
   it("shows the letters of a key that looks like another, blanks that push, and letters that are not ASCII where it reaches", () => {

@@ -3,7 +3,7 @@
  * no invisible or reordered characters remain (R54).
  */
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { STACKED, UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 
 /** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
@@ -16,11 +16,12 @@ export const unseenEscaped = (character: string): string =>
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
     .join("")
 
-/** Canonical JSON in which every character is visible: invisible ones are escaped, which leaves the value the same. */
-export const visibleJson = (value: unknown): string => canonicalJson(value).replaceAll(UNSEEN, unseenEscaped)
+/** A text on one line in which every character can be seen, and none covers what is beside it. */
+export const visibleLine = (text: string): string =>
+  text.replaceAll(UNSEEN, unseenEscaped).replaceAll(STACKED, unseenEscaped)
 
-/** A text on one line in which every character can be seen. */
-export const visibleLine = (text: string): string => text.replaceAll(UNSEEN, unseenEscaped)
+/** Canonical JSON in which every character is visible: others are escaped, which leaves the value the same. */
+export const visibleJson = (value: unknown): string => visibleLine(canonicalJson(value))
 
 /** The parts of a row that a message needs. */
 export interface Asking {

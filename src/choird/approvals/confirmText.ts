@@ -33,8 +33,8 @@ const isPlain = (text: string): boolean => /^[\x20-\x7E]*$/u.test(text)
 const lineOf = ({ host, place, reaches, text }: Argument, chars: number): string =>
   `${place === "" ? "" : `${place}: `}${shortened(text, chars, host)}${reaches && !isPlain(text) ? " (not only ASCII letters)" : ""}`
 
-const isWhole = ({ host, named, text }: Argument): boolean =>
-  named && (text.length <= REACH_CHARS_MAX || host !== undefined)
+/** An address of which a part is cut is not whole: its end may say whom and how much. */
+const isWhole = ({ named, text }: Argument): boolean => named && text.length <= REACH_CHARS_MAX
 
 /** Whether a card may leave a value out or cut it: no list of keys says which other ones are harmless. */
 const mayGo = ({ evident, free }: Argument): boolean => free && !evident

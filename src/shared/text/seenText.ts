@@ -1,4 +1,5 @@
-/** A text of a stranger in which nothing is hidden: characters that nobody sees are shown by their numbers. Pure. */
+/** A text of a stranger in which nothing is hidden: characters that nobody sees, and marks that cover others, are shown by their numbers. Pure. */
+import { STACKED } from "./unseenCharacters.ts"
 
 /** The scripts in which words need a joiner or a non-joiner between letters. */
 const JOINING = [
@@ -30,7 +31,7 @@ const NEEDED = [
 const SEEN = "\\u0600-\\u0605\\u06DD\\u070F\\u0890\\u0891\\u08E2\\u{110BD}\\u{110CD}"
 
 const UNSEEN = new RegExp(
-  `(?<needed>${NEEDED})|(?<unseen>(?![\\n\\t${SEEN}])[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800])\\k<unseen>*`,
+  `(?<needed>${NEEDED})|(?<unseen>(?![\\n\\t${SEEN}])[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]|${STACKED.source})\\k<unseen>*`,
   "gu"
 )
 
