@@ -32,7 +32,7 @@ interface Given {
   readonly grant?: GrantScope
 }
 
-/** The words of a request that was asked in another chat, where a group reads along. */
+/** The words of a request that was asked in another chat. */
 const ELSEWHERE = "asked in another chat"
 /** Waiting approvals that one answer lists. */
 const LISTED_MAX = 10
@@ -128,10 +128,14 @@ const makeFinder = Effect.gen(function* () {
 
   const waitingFor = (agent_id: AgentId) => Effect.map(approvals.list({ agent_id, all: false }), oldestFirst)
 
-  /** The requests that wait, as a speaker may see them. In a group others read along: a request that was asked elsewhere is there without its words. */
+  /**
+   * The requests that wait, as a speaker may see them: a request that was asked in another chat is there without its words, but for an admin in
+   * private. In a group others read along.
+   */
   const waitingHere = Effect.fnUntraced(function* (speaker: Pick<Speaker, "agent_id" | "dm" | "writer">) {
     const rows = yield* waitingFor(speaker.agent_id)
-    if (!isInGroup(speaker)) return rows
+    if (rows.length === 0) return rows
+    if (!isInGroup(speaker) && isAdmin((yield* config.current).config, speaker.writer)) return rows
     const here = yield* approvals.askedAt(speaker.dm)
     return rows.map((row) => (here.has(row.approval_id) ? row : { ...row, summary: ELSEWHERE }))
   })

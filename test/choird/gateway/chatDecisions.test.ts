@@ -148,7 +148,7 @@ describeStores("decisions in a chat", (it) => {
         const { kind, text } = yield* say(mine.agent_id, "approved", number, { dm: TABLET })
         assert.deepStrictEqual(
           [kind, text],
-          ["refusal", `There is no approval ${number}. Waiting for your approval:\n${i}: ${SUMMARY}`]
+          ["refusal", `There is no approval ${number}. Waiting for your approval:\n${i}: asked in another chat`]
         )
       }
       assert.strictEqual((yield* find(j)).status, "pending")
@@ -360,7 +360,10 @@ describeStores("decisions in a chat", (it) => {
         `It is waiting for your approval (number ${s}): ${SUMMARY}.\nTo decide: /approve ${s} or /reject ${s}`
       )
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(s)}`
-      assert.include((yield* status(TABLET)).text, `It is waiting for approval (number ${s}): ${SUMMARY}.\nUsed:`)
+      assert.include(
+        (yield* status(TABLET)).text,
+        `It is waiting for approval (number ${s}): asked in another chat.\nUsed:`
+      )
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'confirm_tool' WHERE id = ${BigInt(s)}`
       yield* say(agent_id, "rejected", s)
       const lines = (yield* status(PHONE)).text.split("\n")
