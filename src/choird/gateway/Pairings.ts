@@ -30,8 +30,11 @@ const PAIRINGS_WAITING_MAX = 16
 const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 const HALF_CHARS = 4
 
-/** `ABCD-EFGH`, also in lowercase, without the dash, or behind /start as a link sends it. */
-const CODE = /^\s*(?:\/start(?:@\w{1,64})?\s+)?([2-9A-Za-z]{4})-?([2-9A-Za-z]{4})\s*$/u
+/** `ABCD-EFGH`, also in lowercase, with a blank or nothing for the dash, or behind /start as a link sends it. Only letters of codes are one, so that few words are. */
+const CODE = new RegExp(
+  `^\\s*(?:/start(?:@\\w{1,64})?\\s+)?([${LETTERS}]{${HALF_CHARS}})[\\s\\p{Pd}\\u2212]{0,3}([${LETTERS}]{${HALF_CHARS}})\\s*$`,
+  "iu"
+)
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
 export class PairingRefused extends Schema.TaggedError<PairingRefused>()("PairingRefused", {

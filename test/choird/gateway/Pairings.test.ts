@@ -84,6 +84,21 @@ describe("pairing", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("takes a code as people type it: with a blank, a long dash, or in lowercase", () =>
+    Effect.gen(function* () {
+      for (const dash of [" ", "  ", " - ", "\u2013", "\u00A0", ""]) {
+        const { offer, redeem } = yield* setUp()
+        const { code } = yield* offer()
+        assert.isTrue(yield* redeem("77", ` ${code.toLowerCase().replace("-", dash)}\n`), JSON.stringify(dash))
+      }
+      const { audited, offer, redeem } = yield* setUp()
+      yield* offer()
+      for (const words of ["good luck", "hello you", "2222\n\n\n\n2222"]) assert.isFalse(yield* redeem("77", words))
+      // Words with letters that no code has are no guesses.
+      assert.deepStrictEqual(refusalsIn(audited).slice(1), [])
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("takes a code for ten minutes, at its bot, and from nobody who has guessed five times", () =>
     Effect.gen(function* () {
       const { audited, offer, redeem } = yield* setUp()
