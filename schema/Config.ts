@@ -80,7 +80,9 @@ export const Gateway = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("telegram"),
     secret: SecretName,
-    api_root: withDefault(Url, "https://api.telegram.org")
+    api_root: withDefault(Url, "https://api.telegram.org"),
+    /** The folder of the files of a Bot API server of one's own that runs with `--local`. */
+    local_files: Schema.optionalKey(HostPath)
   }),
   Schema.Struct({ type: Schema.Literal("console") })
 ])

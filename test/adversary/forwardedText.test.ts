@@ -34,7 +34,10 @@ describe("a forwarded text", () => {
         const to = routed(text, more)
         assert.strictEqual(to?.type, "message", text)
         if (to?.type !== "message") continue
-        assert.match(to.text, /^\[Forwarded by the user; these are somebody else's words:\]\n/u)
+        assert.match(
+          to.text,
+          /^\[(?:Forwarded by the user from a hidden account that calls itself "Mallory", written 1970-01-01 00:00 UTC|Sent by the user through the bot "b"); these are somebody else's words:\]\n/u
+        )
         assert.isTrue(to.forwarded)
       }
   })

@@ -1,6 +1,7 @@
 /** Skills whose triggers match a message or a job. Pure; it decides nothing. */
 import type { CoreJobStart } from "#schema/Core.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
+import { ownWords } from "#src/shared/text/quotedWords.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
 /** Triggers of an agent's skills that are looked at. */
@@ -54,7 +55,9 @@ const matching = (
 }
 
 /** The skills that a message to edge calls for. */
-export const messageTriggers = (skills: ReadonlyMap<string, SkillSpec>, text: string): ReadonlyArray<Triggered> => {
+export const messageTriggers = (skills: ReadonlyMap<string, SkillSpec>, message: string): ReadonlyArray<Triggered> => {
+  // What a person quotes is nothing that they ask for.
+  const text = ownWords(message)
   const words = folded(text)
   return matching(
     skills,

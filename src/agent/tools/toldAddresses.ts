@@ -5,6 +5,7 @@
 import { Option, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import type { CallId } from "#schema/Ids.ts"
+import { ownWords } from "#src/shared/text/quotedWords.ts"
 import { fromWireName } from "#schema/Tool.ts"
 import { BROWSE_TOOL, FETCH_TOOL } from "#src/shared/web/hostQueries.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
@@ -115,7 +116,9 @@ export const mayTellSite = (log: EventLog["Service"], wanted: WantedAddress): bo
   const message_at = events.findIndex((event) => event.event_type === "UserMsg")
   const message = events[message_at]
   const named =
-    message?.event_type === "UserMsg" && message.payload.forwarded !== true ? addressesIn(message.payload.text) : []
+    message?.event_type === "UserMsg" && message.payload.forwarded !== true
+      ? addressesIn(ownWords(message.payload.text))
+      : []
   const isNamed = (one: WantedAddress) => named.some((shown) => isWanted(shown, one))
   if (isNamed(wanted)) return true
   const chosen = (list: ReadonlyArray<ChoirEvent>) =>

@@ -74,10 +74,15 @@ const add = Command.make(
       Flag.withMetavar("<url>"),
       Flag.optional
     ),
+    local_files: Flag.String("local-files").pipe(
+      Flag.withDescription("Folder of the files of your own Bot API server, if it runs with --local"),
+      Flag.withMetavar("<folder>"),
+      Flag.optional
+    ),
     secret: secretFlag,
     yes: yesFlag
   },
-  Effect.fnUntraced(function* ({ api_root, name, secret: named, yes }) {
+  Effect.fnUntraced(function* ({ api_root, local_files, name, secret: named, yes }) {
     const { home } = yield* root
     const screen = yield* Screen
     const { addEntry } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
@@ -85,6 +90,9 @@ const add = Command.make(
     const server = Option.getOrElse(api_root, () => process.env["CHOIR_TELEGRAM_API_ROOT"] ?? TELEGRAM_API_ROOT)
     if (!URL.canParse(server))
       return yield* usageError("--api-root is not an address", "give one such as https://api.telegram.org")
+    const folder = Option.getOrUndefined(local_files)
+    if (folder !== undefined && !folder.startsWith("/"))
+      return yield* usageError("--local-files is not an absolute path", "give one such as /var/lib/telegram-bot-api")
     const { key, name: secret, value: token } = yield* tokenOf(home, server, { name, secret: named, yes })
     const twin = yield* botWithToken(home, key)
     // Two gateways with one token would take each other's messages.
@@ -97,7 +105,12 @@ const add = Command.make(
       withProgress("asking Telegram"),
       Effect.mapError(({ fix, obstacle, problem }) => failed(`BOT_${obstacle.toUpperCase()}`, problem, fix))
     )
-    const value = { type: "telegram", secret, ...(server === TELEGRAM_API_ROOT ? {} : { api_root: server }) }
+    const value = {
+      type: "telegram",
+      secret,
+      ...(server === TELEGRAM_API_ROOT ? {} : { api_root: server }),
+      ...(folder === undefined ? {} : { local_files: folder })
+    }
     const added = yield* addEntry(home, { section: "gateways", name, value, secret: { name: secret, value: token } })
     const { applied, note } = yield* applyEntries(name, added)
     if (note !== undefined) yield* screen.note(note)

@@ -1,5 +1,5 @@
 /** The path of messages from gateways to agents; choird itself answers if no agent can (R42, R45). */
-import { Context, Effect, Layer, Metric } from "effect"
+import { Clock, Context, Effect, Layer, Metric } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
@@ -13,6 +13,7 @@ import { makeHeldMessages } from "./heldMessages.ts"
 import { makeAskedInTopic } from "./jobTopics.ts"
 import { joinOf } from "./heldMessages.ts"
 import { makeLabelReceived } from "./receivedFiles.ts"
+import type { Arrival } from "./Arrival.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
@@ -21,7 +22,7 @@ import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { Pairings } from "./Pairings.ts"
 import { Presence } from "./Presence.ts"
-import { type Arrival, type Route, route, USER_ID_CHARS_MAX } from "./route.ts"
+import { type Route, route, USER_ID_CHARS_MAX } from "./route.ts"
 import { Transcriber } from "./Transcriber.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
@@ -334,7 +335,9 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const { config: running } = yield* config.current
     let messages: Array<Message> = []
-    for (const arrival of arrivals) {
+    const read_ms = yield* Clock.currentTimeMillis
+    for (const sent of arrivals) {
+      const arrival = { ...sent, read_ms }
       const to = yield* routed(running, gateway, arrival)
       if (arrival.edited === true && (to.type === "message" || to.type === "command" || to.type === "say")) {
         // It may be of a message that came in this batch.

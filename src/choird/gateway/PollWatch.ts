@@ -4,7 +4,7 @@ import type { ResourceName } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { GatewayAlerts, type Waiting } from "./GatewayAlerts.ts"
-import type { Arrival } from "./route.ts"
+import type { Arrival } from "./Arrival.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 
 /** A bot without a successful poll for this long is deaf, whatever the reason. */

@@ -11,6 +11,7 @@ import { makeDownload, type SentFile } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { topicsOf } from "./topicCalls.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { type PlainInit, plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 
@@ -76,8 +77,9 @@ export class TelegramApi extends Context.Service<
     menu(commands: Menu | undefined, chat_id?: string): Effect.Effect<void, TelegramFailed>
   }
 >()("choir/choird/TelegramApi") {
-  static readonly layer = (token: Redacted.Redacted, api_root: string) =>
-    Layer.effect(TelegramApi, make(token, api_root))
+  /** @param local_files the folder of the files of a Bot API server of one's own that runs with `--local` */
+  static readonly layer = (token: Redacted.Redacted, api_root: string, local_files?: string) =>
+    Layer.effect(TelegramApi, make(token, api_root, local_files))
 }
 
 /** The id of a bot is the public part of its token; it keeps the ids of two bots behind one gateway apart. */
@@ -218,14 +220,14 @@ const messagesOf = (api: Client, call: Call) =>
         call("answerCallbackQuery", TELEGRAM_CALL_MS_MAX, (signal) =>
           api.answerCallbackQuery(
             callback_id,
-            { text: text.slice(0, TELEGRAM_TOAST_CHARS_MAX).toWellFormed(), show_alert: loud },
+            { text: firstPart(text, TELEGRAM_TOAST_CHARS_MAX), show_alert: loud },
             foreign(signal)
           )
         )
       )
   }) satisfies Partial<TelegramApi["Service"]>
 
-const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string) {
+const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string, local_files?: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
   const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
   const api = new Api(Redacted.value(token), {
@@ -272,8 +274,11 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
     ...media,
     document: (to, file, caption) =>
       media.media(to, { kind: "document", file }, caption === undefined ? undefined : { text: caption, entities: [] }),
-    download: makeDownload(token, api_root.replace(/\/+$/u, ""), (file_id) =>
-      call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal)))
+    download: makeDownload(
+      token,
+      api_root.replace(/\/+$/u, ""),
+      (file_id) => call("getFile", TELEGRAM_CALL_MS_MAX, (signal) => api.getFile(file_id, foreign(signal))),
+      local_files
     ),
     ...topicsOf(api, call),
     typing: (chat_id) =>

@@ -40,9 +40,16 @@ export const isGone = ({ code, description }: TelegramFailed) =>
     description
   )
 
-/** The person cannot be reached: has never written to the bot, or has blocked it. */
+/**
+ * The person cannot be reached: has never written to the bot, or has blocked it, or the chat lets the bot write nothing, whatever its form. Somebody may
+ * change that.
+ */
 export const isUnreachable = ({ code, description }: TelegramFailed) =>
-  code === 403 || (code === 400 && /chat not found/iu.test(description))
+  code === 403 ||
+  (code === 400 &&
+    /chat not found|rights to send (?:text messages|a message)|CHAT_(?:WRITE|SEND_PLAIN)_FORBIDDEN|CHAT_RESTRICTED/iu.test(
+      description
+    ))
 
 /** Telegram will never accept this text or file, and everything behind it would wait forever. */
 export const isHopeless = (failure: TelegramFailed) =>

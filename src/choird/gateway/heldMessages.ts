@@ -1,11 +1,12 @@
 /** Messages that are parts of one (R42): Telegram cuts a long text into several messages, and sends an album file by file. */
+import { createHash } from "node:crypto"
 import { Clock, Effect, Queue } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { restarted } from "#src/shared/background.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { Join } from "#src/choird/queues/messageJoin.ts"
-import type { Arrival } from "./route.ts"
+import type { Arrival } from "./Arrival.ts"
 
 /** UTF-16 units above which a text may be a piece of a longer one: apps cut it at 4,096, or before that at the end of a paragraph or a word. */
 const JOIN_TEXT_CHARS_MIN = 2048
@@ -21,18 +22,29 @@ const JOIN_ALBUM_QUIET_MS = 1000
 const isCutInWord = (text: string): boolean =>
   text.length >= JOIN_TEXT_CHARS_FULL && !/\s/u.test(text.slice(-JOIN_TEXT_BLANK_CHARS))
 
+/** Characters of the name of what a message brings of others. */
+const KEY_CHARS = 16
+
+const wordKey = (value: unknown): string =>
+  createHash("sha256")
+    .update(JSON.stringify(value ?? null))
+    .digest("hex")
+    .slice(0, KEY_CHARS)
+
 /**
  * The messages of a person that belong together. Pure.
  *
  * @param problem choird's remark on a file that did not arrive
  */
 export const joinOf = (
-  { album, file, forwarded = false, text = "", thread_id, user_id }: Arrival,
+  { album, file, forwarded = false, origin, reply_on, quoted, text = "", thread_id, user_id }: Arrival,
   problem: string | undefined
 ): Join => {
   const sender = `${user_id}/${thread_id ?? ""}`
   const words = [text, problem ?? ""].filter((line) => line !== "").join("\n")
-  const own = forwarded ? "forwarded" : "own"
+  // What somebody else wrote has its label before its first piece alone, and a reply has its quote there.
+  const whose = forwarded ? `forwarded ${wordKey([origin?.kind, origin?.name, origin?.handle])}` : "own"
+  const own = quoted === undefined ? whose : `${whose}/reply ${wordKey([quoted, reply_on])}`
   if (file !== undefined)
     return album === undefined
       ? { sender, key: "file", text: words, glue: "\n", quiet_ms: 0 }

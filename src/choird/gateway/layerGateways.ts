@@ -29,11 +29,15 @@ import { Transcriber } from "./Transcriber.ts"
 interface Bot {
   readonly token: Redacted.Redacted
   readonly api_root: string
+  readonly local_files: string | undefined
   readonly dms: ReadonlyArray<TelegramDm>
 }
 
 const isSame = (a: Bot, b: Bot) =>
-  Equal.equals(a.token, b.token) && a.api_root === b.api_root && JSON.stringify(a.dms) === JSON.stringify(b.dms)
+  Equal.equals(a.token, b.token) &&
+  a.api_root === b.api_root &&
+  a.local_files === b.local_files &&
+  JSON.stringify(a.dms) === JSON.stringify(b.dms)
 
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -75,12 +79,13 @@ const make = Effect.gen(function* () {
     const people = Object.entries(dms).flatMap(([dm, place]) =>
       place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id, admin: place.admin }] : []
     )
-    return { token: token.success, api_root: gateway.api_root, dms: people } satisfies Bot
+    const { api_root, local_files } = gateway
+    return { token: token.success, api_root, local_files, dms: people } satisfies Bot
   })
 
-  const start = (name: ResourceName, { api_root, dms, token }: Bot) =>
+  const start = (name: ResourceName, { api_root, dms, local_files, token }: Bot) =>
     runTelegram(name, dms).pipe(
-      Effect.provide(TelegramApi.layer(token, api_root)),
+      Effect.provide(TelegramApi.layer(token, api_root, local_files)),
       Effect.annotateLogs({ gateway: name }),
       Effect.provideContext(context)
     )

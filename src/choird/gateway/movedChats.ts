@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Chat } from "./Chat.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import type { Move } from "./readUpdates.ts"
-import type { Arrival } from "./route.ts"
+import type { Arrival } from "./Arrival.ts"
 
 /** Makes what notes the new id of a chat. */
 export const makeMoveChat = Effect.map(ChatSettings, (settings) =>

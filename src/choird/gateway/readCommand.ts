@@ -216,11 +216,17 @@ const helpOf = (admin: boolean): string =>
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
 const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s|$)/u
 
-/** The one that a person probably meant, among those that they may give. */
-const unknownText = (typed: string, admin: boolean): string => {
+/**
+ * A word behind a slash that names no command: alone it is a mistyped one, and so it is with one word more where a command has nearly that name. A longer text
+ * begins with a path or a fraction ("/home is full"), and is for the agent.
+ */
+const unknown = (typed: string, rest: string, admin: boolean): Read | undefined => {
   const given = chatCommands.filter(({ words }) => mayGive(words, admin))
   const near = nearestWord(typed, [...new Set(given.map(({ words }) => words.split(" ", 1)[0] ?? words))])
-  return `Unknown command /${typed}.${near === undefined ? "" : ` Did you mean /${near}?`} /help lists the commands.`
+  const isSentence = /\s/u.test(rest) || (rest !== "" && near === undefined)
+  if (isSentence) return undefined
+  const meant = near === undefined ? "" : ` Did you mean /${near}?`
+  return { type: "say", text: `Unknown command /${typed}.${meant} /help lists the commands.` }
 }
 
 const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMANDS, text)
@@ -244,7 +250,7 @@ export const readCommand = (text: string, admin: boolean): Read | undefined => {
   }
   const subs = chatCommands.filter((row) => row.words.startsWith(`${first} `) && mayGive(row.words, admin))
   return subs.length === 0
-    ? { type: "say", text: unknownText(first, admin) }
+    ? unknown(first, rest, admin)
     : { type: "say", text: `Usage: ${subs.map(usageOf).join(", or ")}` }
 }
 

@@ -1,8 +1,11 @@
 /** Updates of the Bot API, decoded: messages of people in private chats and groups, their taps, and a person who stops an answer. Pure. */
 import { Option, Schema } from "effect"
 import type { Tap } from "./CardTaps.ts"
-import type { Arrival, Group } from "./route.ts"
+import type { Arrival, Group } from "./Arrival.ts"
+import { type Fields, fieldsOf, naturalOf, textOf, timeOf } from "./telegramFields.ts"
 import { fileOf } from "./telegramFiles.ts"
+import { isService, itemOf } from "./telegramItems.ts"
+import { originOf, quotedOf, viaOf, wordsOf } from "./telegramQuotes.ts"
 
 /** The kinds of updates that choird reads; sent with every poll, since Telegram remembers the last list. */
 export const ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "stopped_message_generation"] as const
@@ -43,49 +46,32 @@ const decodeUpdates = Schema.decodeUnknownOption(Schema.Array(Update))
 /** Characters of a button's data; Telegram allows 64 bytes. */
 const CALLBACK_CHARS_MAX = 64
 
-const Person = Schema.Struct({
-  id: Schema.Int,
-  is_bot: Schema.Literal(false),
-  first_name: Schema.optionalKey(Schema.String)
-})
+/** The writer of a message and its chat, which have to be right; everything else of it is read by itself. */
 const Message = Schema.Struct({
-  message_id: Schema.optionalKey(Schema.Natural),
-  message_thread_id: Schema.optionalKey(Schema.Natural),
-  media_group_id: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64))),
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literals(["private", "group", "supergroup"]) }),
-  from: Person,
-  text: Schema.optionalKey(Schema.String),
-  caption: Schema.optionalKey(Schema.String),
-  forward_origin: Schema.optionalKey(Schema.Unknown),
-  via_bot: Schema.optionalKey(Schema.Unknown),
-  reply_to_message: Schema.optionalKey(Schema.Unknown)
+  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) })
 })
 const decodeMessage = Schema.decodeUnknownOption(Message)
+/** Characters of the name of an album. */
+const ALBUM_CHARS_MAX = 64
 
 const Stopped = Schema.Struct({ chat: Schema.Struct({ id: Schema.Int, type: Schema.Literal("private") }) })
 const decodeStopped = Schema.decodeUnknownOption(Stopped)
 
-/** A message of the bot's own that a person replies to. */
-const OwnMessage = Schema.Struct({
-  message_id: Schema.optionalKey(Schema.Natural),
-  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(true) }),
-  text: Schema.optionalKey(Schema.Unknown),
-  forum_topic_created: Schema.optionalKey(Schema.Unknown)
-})
-const decodeOwn = Schema.decodeUnknownOption(OwnMessage)
-
 /** The bot's own message that a message replies to. */
-const ownIn = ({ id }: Bot, reply: unknown) => {
-  const own = decodeOwn(reply)
-  return Option.isSome(own) && String(own.value.from.id) === id ? own.value : undefined
+const ownIn = ({ id }: Bot, reply: unknown): Fields | undefined => {
+  const found = fieldsOf(reply)
+  const from = fieldsOf(found?.["from"])
+  return from?.["is_bot"] === true && String(from["id"]) === id ? found : undefined
 }
 
 /** The message of the bot's own that a person replies to. All messages of a topic seem to reply to the one that began it. */
-const replyOn = (bot: Bot, { chat, reply_to_message }: typeof Message.Type) => {
-  const { forum_topic_created, message_id } = ownIn(bot, reply_to_message) ?? {}
-  return message_id === undefined || forum_topic_created !== undefined
+const replyOn = (bot: Bot, chat_id: number, reply: unknown) => {
+  const own = ownIn(bot, reply)
+  const message_id = naturalOf(own?.["message_id"])
+  return message_id === undefined || own?.["forum_topic_created"] !== undefined
     ? undefined
-    : { chat_id: String(chat.id), message_id: String(message_id) }
+    : { chat_id: String(chat_id), message_id: String(message_id) }
 }
 
 const COMMAND_FOR = /^\/\w{1,32}(?:@(\w{1,64}))?(?:\s|$)/u
@@ -97,50 +83,66 @@ const isFor = ({ name }: Bot, text: string) => {
   return name !== undefined && new RegExp(`(?:^|\\W)@${name}(?:\\W|$)`, "iu").test(text)
 }
 
-const groupOf = (
-  bot: Bot,
-  { caption, chat, from, reply_to_message, text = caption }: typeof Message.Type
-): Group | undefined =>
+const groupOf = (bot: Bot, { chat, from }: typeof Message.Type, message: Fields): Group | undefined =>
   chat.type === "private"
     ? undefined
     : {
         chat_id: String(chat.id),
-        writer: from.first_name ?? String(from.id),
-        addressed: ownIn(bot, reply_to_message) !== undefined || (text !== undefined && isFor(bot, text))
+        writer: textOf(fieldsOf(message["from"])?.["first_name"]) ?? String(from.id),
+        addressed:
+          ownIn(bot, message["reply_to_message"]) !== undefined ||
+          isFor(bot, textOf(message["text"]) ?? textOf(message["caption"]) ?? "")
       }
+
+/** The content of a message: its words, its file or what it shares. Another bot may have made it, or somebody else may have written it. */
+const contentOf = (message: Fields, ids: Parameters<typeof originOf>[1]) => {
+  const file = fileOf(message)
+  const item = itemOf(message)
+  const words = wordsOf(message)
+  const quoted = quotedOf(message, ids)
+  const origin = originOf(message["forward_origin"], ids) ?? viaOf(message["via_bot"])
+  return {
+    text: words === "" && file === undefined && item === undefined ? undefined : words,
+    ...(file === undefined ? {} : { file }),
+    ...(item === undefined ? {} : { item }),
+    ...(quoted === undefined ? {} : { quoted }),
+    ...(origin === undefined ? {} : { forwarded: true, origin })
+  }
+}
 
 const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> => {
   const found = Option.getOrUndefined(decodeMessage(content))
+  const message = fieldsOf(content)
   // A private chat has the id of its person (E6).
-  if (found === undefined || (found.chat.type === "private" && found.chat.id !== found.from.id)) return []
-  const { caption, forward_origin, from, media_group_id, message_id, message_thread_id, reply_to_message, via_bot } =
-    found
-  const file = fileOf(content)
-  const text = found.text ?? caption ?? (file === undefined ? undefined : "")
-  const replied = ownIn(bot, reply_to_message)?.text
-  const reply_on = replyOn(bot, found)
-  const group = groupOf(bot, found)
+  if (found === undefined || message === undefined || isService(message)) return []
+  const { chat, from } = found
+  if (chat.type === "private" && chat.id !== from.id) return []
+  const album = textOf(message["media_group_id"])?.slice(0, ALBUM_CHARS_MAX)
+  const [message_id, thread_id] = [naturalOf(message["message_id"]), naturalOf(message["message_thread_id"])]
+  const sent_ms = timeOf(message["date"])
+  const reply_on = replyOn(bot, chat.id, message["reply_to_message"])
+  const group = groupOf(bot, found, message)
   return [
     {
       id: `${bot.id}:${update_id}`,
       user_id: String(from.id),
-      text,
-      ...(file === undefined ? {} : { file }),
-      ...(media_group_id === undefined ? {} : { album: media_group_id }),
-      ...(typeof replied === "string" ? { replies_to: replied } : {}),
+      ...contentOf(message, { bot: bot.id, writer: from.id }),
+      ...(album === undefined ? {} : { album }),
       ...(reply_on === undefined ? {} : { reply_on }),
-      ...(forward_origin !== undefined || via_bot !== undefined ? { forwarded: true } : {}),
       ...(group === undefined ? {} : { group }),
       ...(message_id === undefined ? {} : { message_id }),
-      ...(message_thread_id === undefined ? {} : { thread_id: message_thread_id })
+      ...(thread_id === undefined ? {} : { thread_id }),
+      ...(sent_ms === undefined ? {} : { sent_ms })
     }
   ]
 }
 
-/** A message that a person edited; without its number nobody knows which. */
+/** A message that a person edited; without its number nobody knows which. Only words are edited: nobody says anything by moving. */
 const editOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> =>
-  arrivalOf(bot, update_id, content).flatMap(({ replies_to: _answered, reply_on: _on, ...arrival }) =>
-    arrival.message_id === undefined ? [] : [{ ...arrival, edited: true }]
+  arrivalOf(bot, update_id, content).flatMap(({ reply_on: _on, ...arrival }) =>
+    arrival.message_id === undefined || arrival.text === undefined || arrival.item !== undefined
+      ? []
+      : [{ ...arrival, edited: true }]
   )
 
 /** A person pressed the button that stops an answer: the same as the command. */

@@ -6,57 +6,12 @@ import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
-import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
-import type { SentFile } from "./telegramFiles.ts"
+import type { Arrival } from "./Arrival.ts"
+import { arrivalText, isForeign } from "./arrivalText.ts"
 import { type Command, type Read, readCommand } from "./readCommand.ts"
 
 const jobName = Schema.decodeUnknownOption(JobName)
-
-/** The group that a message was written in. */
-export interface Group {
-  readonly chat_id: string
-  /** The writer as the group knows them; any text. */
-  readonly writer: string
-  /** Whether it is for the bot: it mentions it, replies to it, or is a command for it. */
-  readonly addressed: boolean
-}
-
-/** A message of a person, as far as it could be read. */
-export interface Arrival {
-  /** Its id, unique within the gateway. */
-  readonly id: string
-  readonly user_id: string
-  /** Absent if it is not text. */
-  readonly text: string | undefined
-  /** The file of the message, whose text is the caption. */
-  readonly file?: SentFile
-  /** True if somebody else wrote it: it was forwarded, or another bot made it. */
-  readonly forwarded?: boolean
-  /** It is the new text of an earlier message. */
-  readonly edited?: boolean
-  /** The text of the bot's own message that it replies to. */
-  readonly replies_to?: string
-  /** The message of the bot's own that it replies to. */
-  readonly reply_on?: SentAs
-  /** Absent in a private chat. */
-  readonly group?: Group
-  /** Its number in the chat. */
-  readonly message_id?: number
-  /** The album that its file is part of. */
-  readonly album?: string
-  /** The topic of the chat that it was written in. */
-  readonly thread_id?: number
-}
-
-/** The line before a text that is not the person's own. */
-const FORWARDED = "[Forwarded by the user; these are somebody else's words:]"
-
-/** Characters of a writer's name in the line before a text of a group. */
-const WRITER_CHARS_MAX = 60
-
-const fromGroup = ({ writer }: Group) =>
-  `[Written in a group by ${JSON.stringify(writer.slice(0, WRITER_CHARS_MAX).toWellFormed())}; not by your user:]`
 
 interface Place {
   readonly dm: ResourceName
@@ -184,8 +139,9 @@ export const route = (
   config: Config,
   views: ReadonlyArray<AgentView>,
   gateway: ResourceName,
-  { file, forwarded = false, group, replies_to, text, user_id }: Omit<Arrival, "id">
+  arrival: Omit<Arrival, "id">
 ): Route => {
+  const { file, forwarded = false, group, quoted, text, user_id } = arrival
   if (group?.addressed === false) return { type: "ignore" }
   const found = dmOf(config, gateway, group?.chat_id ?? user_id)
   if (found === undefined) return { type: "stranger" }
@@ -206,14 +162,16 @@ export const route = (
   }
   if (last === undefined || !isThere(last)) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text and files." }
-  if (isTooLong(text)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
-  if (group !== undefined) return { type: "message", ...place, text: `${fromGroup(group)}\n${text}`, forwarded: true }
-  if (forwarded) return { type: "message", ...place, text: `${FORWARDED}\n${text}`, forwarded }
+  const words = arrivalText(arrival)
+  if (isTooLong(words)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
+  if (isForeign(arrival)) return { type: "message", ...place, text: words, forwarded: true }
   const asked =
-    replies_to === undefined || file !== undefined ? undefined : Option.getOrUndefined(jobName(askedJob(replies_to)))
+    quoted?.by.kind !== "own" || quoted.text === undefined || file !== undefined
+      ? undefined
+      : Option.getOrUndefined(jobName(askedJob(quoted.text)))
   // A reply to a job's question is its answer, as long as the job asks.
   return asked === undefined
-    ? { type: "message", ...place, text }
+    ? { type: "message", ...place, text: words }
     : {
         type: "command",
         ...place,

@@ -12,6 +12,10 @@ import { DAY_MS } from "#src/shared/days.ts"
 const isThreadGone = ({ code, description }: TelegramFailed) =>
   code === 400 && /thread not found|topic_(?:closed|deleted)/iu.test(description)
 
+/** The message that is quoted is gone, or the bot may not quote it. */
+const isQuoteRefused = ({ code, description }: TelegramFailed) =>
+  code === 400 && /repl(?:y|ied)|quote|\brights\b|MSG_ID_INVALID|MESSAGE_ID_INVALID/iu.test(description)
+
 /** The longest wait of a message for a person who has blocked the bot or never wrote to it. */
 const UNREACHABLE_MS_MAX = DAY_MS
 
@@ -52,6 +56,11 @@ export const makeSendUntilTaken = Effect.gen(function* () {
         yield* dropTopic(chat, to.thread_id)
         chat.outside = row.outbox_id
         to = { reply_to: to.reply_to }
+        continue
+      }
+      if (isQuoteRefused(failure) && to.reply_to !== undefined && !isGone(failure)) {
+        yield* Effect.logInfo(`a message goes out without its quote: ${failure.message}`, { dm: row.dm })
+        to = { thread_id: to.thread_id }
         continue
       }
       if (failures === 0) yield* Effect.logWarning(failure.message, { dm: row.dm, outbox_id: row.outbox_id })

@@ -3,7 +3,9 @@ import { Effect, Redacted, Schema } from "effect"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { plainFetch } from "#src/shared/wire/plainFetch.ts"
+import { readLocalFile } from "./localBotFiles.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
+import { fieldsOf, listOf, naturalOf, textOf } from "./telegramFields.ts"
 
 /** Bytes that Telegram lets a bot fetch. */
 export const TELEGRAM_FILE_BYTES_MAX = 20 * 1024 * 1024
@@ -24,53 +26,41 @@ export interface SentFile {
   readonly seconds?: number
 }
 
-const Media = Schema.Struct({
-  file_id: Schema.String.check(Schema.isMaxLength(256)),
-  file_name: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(1024))),
-  file_size: Schema.optionalKey(Schema.Natural),
-  duration: Schema.optionalKey(Schema.Natural)
-})
-const one = Schema.optionalKey(Media)
-const decodeMedia = Schema.decodeUnknownOption(
-  Schema.Struct({
-    document: one,
-    /** The same picture in several sizes, the largest last. */
-    photo: Schema.optionalKey(Schema.Array(Media)),
-    video: one,
-    animation: one,
-    video_note: one,
-    voice: one,
-    audio: one
-  })
-)
+/** Characters of a file's id, and of the name that its sender gave it. */
+const FILE_ID_CHARS_MAX = 256
+const FILE_NAME_CHARS_MAX = 1024
+
+const mediaOf = (kind: SentFile["kind"], value: unknown): SentFile | undefined => {
+  const media = fieldsOf(value)
+  const file_id = textOf(media?.["file_id"])
+  if (media === undefined || file_id === undefined || file_id.length > FILE_ID_CHARS_MAX) return undefined
+  const seconds = naturalOf(media["duration"])
+  return {
+    file_id,
+    kind,
+    name: textOf(media["file_name"])?.slice(0, FILE_NAME_CHARS_MAX) ?? kind,
+    bytes: naturalOf(media["file_size"]),
+    ...(seconds === undefined ? {} : { seconds })
+  }
+}
 
 /** The file of a message; Telegram puts at most one into each. */
 export const fileOf = (message: unknown): SentFile | undefined => {
-  const found = decodeMedia(message)
-  if (found._tag === "None") return undefined
-  const { animation, audio, document, photo, video, video_note, voice } = found.value
-  const parts = [
-    ["photo", photo?.at(-1)],
+  const { animation, audio, document, photo, video, video_note, voice } = fieldsOf(message) ?? {}
+  return (
+    // The same picture in several sizes, the largest last.
+    mediaOf("photo", listOf(photo).at(-1)) ??
     // An animation is also there as a document.
-    ["video", animation ?? video ?? video_note],
-    ["document", document],
-    ["voice", voice],
-    ["audio", audio]
-  ] as const
-  for (const [kind, media] of parts)
-    if (media !== undefined)
-      return {
-        file_id: media.file_id,
-        kind,
-        name: media.file_name ?? kind,
-        bytes: media.file_size,
-        ...(media.duration === undefined ? {} : { seconds: media.duration })
-      }
-  return undefined
+    mediaOf("video", animation ?? video ?? video_note) ??
+    mediaOf("document", document) ??
+    mediaOf("voice", voice) ??
+    mediaOf("audio", audio)
+  )
 }
 
+/** A path of a download below Telegram's address, or one on the disk of a server of one's own. */
 const decodePath = Schema.decodeUnknownOption(
-  Schema.Struct({ file_path: Schema.String.check(Schema.isPattern(/^(?!\/)[\w./ -]{1,512}$/u)) })
+  Schema.Struct({ file_path: Schema.String.check(Schema.isPattern(/^(?:(?!\/)[\w./ -]{1,512}|\/[^\0]{1,4095})$/u)) })
 )
 
 const failed = (code: number, description: string) =>
@@ -92,8 +82,17 @@ export const bytesOf = async (response: Response, bytes_max: number): Promise<Ui
 
 type GetFile = (file_id: string) => Effect.Effect<unknown, TelegramFailed>
 
-/** Makes the download of a bot. The address has the bot's token, so no error quotes it. */
-export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile: GetFile) => {
+/**
+ * Makes the download of a bot. The address has the bot's token, so no error quotes it.
+ *
+ * @param local_files the folder of a Bot API server of one's own that offers no downloads
+ */
+export const makeDownload = (
+  token: Redacted.Redacted,
+  api_root: string,
+  getFile: GetFile,
+  local_files?: string | undefined
+) => {
   const attempts = new BoundedMap<string, number>(TELEGRAM_FILES_COUNTED_MAX)
   const get = (path: string) =>
     Effect.tryPromise({
@@ -113,11 +112,22 @@ export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile
     )
 
   const download = Effect.fnUntraced(function* (file_id: string) {
-    const found = decodePath(yield* getFile(file_id))
+    const answer = yield* Effect.mapError(getFile(file_id), (failure) =>
+      /file is too big/iu.test(failure.description) ? tooLarge : failure
+    )
+    const found = decodePath(answer)
     if (found._tag === "None") return yield* failed(404, "Telegram gave no download path for it")
+    const { file_path } = found.value
+    if (file_path.startsWith("/")) {
+      const read = yield* Effect.mapError(
+        readLocalFile(local_files, file_path, TELEGRAM_FILE_BYTES_MAX),
+        ({ reason }) => failed(404, reason)
+      )
+      return read ?? (yield* tooLarge)
+    }
     // The address has the bot's token, and this host's addresses may have changed since the configuration was read.
     if (isInTheClear(api_root)) return yield* failed(0, inTheClearText(api_root))
-    const { bytes, status } = yield* get(found.value.file_path)
+    const { bytes, status } = yield* get(file_path)
     if (status !== 200) return yield* failed(status, "Telegram refused the download")
     return bytes ?? (yield* tooLarge)
   })

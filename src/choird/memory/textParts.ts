@@ -1,6 +1,6 @@
 /** Long texts in parts of a limited size. Pure. */
 
-import { isInPair, placeToCut } from "#src/shared/text/placeToCut.ts"
+import { cutAfter, placeToCut } from "#src/shared/text/placeToCut.ts"
 
 /** Parts of at most so many characters, in their order. Together they are the text without blanks where it was divided. */
 export const splitText = (text: string, chars: number): ReadonlyArray<string> => {
@@ -21,6 +21,6 @@ export const tailOf = (text: string, chars: number): string => {
   if (text.length <= chars) return text
   const start = text.length - chars
   const space = text.indexOf(" ", start)
-  const from = space >= 0 && space < start + chars / 2 ? space + 1 : isInPair(text, start) ? start + 1 : start
+  const from = space >= 0 && space < start + chars / 2 ? space + 1 : cutAfter(text, start)
   return `…${text.slice(from)}`
 }

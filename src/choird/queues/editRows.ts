@@ -3,6 +3,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { ownWords } from "#src/shared/text/quotedWords.ts"
 import type { Incoming } from "./Inbox.ts"
 
 /** Characters of the earlier text that are quoted. */
@@ -10,8 +12,10 @@ const QUOTE_CHARS_MAX = 200
 
 const BEGIN = "[The user edited an earlier message"
 
-const quote = (text: string): string =>
-  JSON.stringify(text.length <= QUOTE_CHARS_MAX ? text : `${text.slice(0, QUOTE_CHARS_MAX).toWellFormed()}…`)
+const quote = (message: string): string => {
+  const text = ownWords(message)
+  return JSON.stringify(text.length <= QUOTE_CHARS_MAX ? text : `${firstPart(text, QUOTE_CHARS_MAX)}…`)
+}
 
 /**
  * The text of a message that corrects an earlier one, which the agent has already taken.

@@ -16,7 +16,7 @@ const JOIN_FILES_MAX = 20
 export interface Join {
   /** The person and the place in the chat. A message of the same sender that does not continue the held one ends the hold. */
   readonly sender: string
-  /** Messages of one sender with the same key, one after the other, are one. */
+  /** Messages of one sender with the same key, one after the other, are one. So is a piece with the first words of a held message's key. */
   readonly key: string
   /** The text that it adds to the message that it continues. */
   readonly text: string
@@ -43,13 +43,16 @@ export interface Held {
 export const opened = ({ glue, key, quiet_ms, sender }: Join, now_ms: number): Held["joining"] | undefined =>
   quiet_ms === 0 ? undefined : { sender, key, glue, parts: 1, since_ms: now_ms }
 
+/** Whether a piece may continue what is held: the reply that a text is stands on its first piece, and on some apps on all. */
+const continues = (held: string, piece: string): boolean => held === piece || held.startsWith(`${piece}/`)
+
 /** The held message with one more piece; undefined if the piece is not of it, or no longer fits into one message. */
 export const joined = (
   { attachments, joining, text }: Held,
   piece: Join,
   files: Held["attachments"]
 ): Held | undefined => {
-  if (joining.key !== piece.key || joining.sender !== piece.sender) return undefined
+  if (!continues(joining.key, piece.key) || joining.sender !== piece.sender) return undefined
   const whole = {
     text: text === "" || piece.text === "" ? `${text}${piece.text}` : `${text}${joining.glue}${piece.text}`,
     attachments: [...attachments, ...files],

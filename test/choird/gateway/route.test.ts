@@ -30,8 +30,13 @@ describe("route", () => {
 
   it("takes a reply to a job's question to that job, and every other reply to the agent", () => {
     const dig = "Which branch?\n\ndig waits for your answer: /answer dig …"
-    const reply = (replies_to: string, text = "main", more: object = {}) =>
-      route(config, [view("running")], BOT, { user_id: "1", text, replies_to, ...more })
+    const reply = (asked: string, text = "main", more: object = {}) =>
+      route(config, [view("running")], BOT, {
+        user_id: "1",
+        text,
+        quoted: { by: { kind: "own" }, text: asked },
+        ...more
+      })
     const answer = { type: "answer", content: "main", job_name: JobName.make("dig") } as const
     assert.deepInclude(reply(dig), { type: "command", command: answer })
     assert.deepInclude(reply(`${dig}\n`), { type: "command", command: answer })

@@ -42,16 +42,15 @@ describe("what Telegram answers", () => {
     const read = (reply_to_message: unknown) =>
       readUpdates(BOT, [{ update_id: 3, message: { ...message, reply_to_message } }])?.arrivals[0]
     const plain = { id: "9:3", user_id: "7", text: "hi" }
-    assert.deepStrictEqual(read(own), { ...plain, replies_to: "dig waits" })
+    assert.deepStrictEqual(read(own), { ...plain, quoted: { by: { kind: "own" }, text: "dig waits" } })
     for (const other of [
       { ...own, from: { id: 8, is_bot: true } },
-      { ...own, from: { id: 9, is_bot: false } },
-      { ...own, text: 5 },
-      { from: own.from },
-      null,
-      "x"
+      { ...own, from: { id: 7, is_bot: false } },
+      { ...own, forward_origin: { type: "hidden_user", sender_user_name: "Mallory", date: 1 } },
+      { ...own, via_bot: { id: 8, is_bot: true } }
     ])
-      assert.deepStrictEqual(read(other), plain)
+      assert.notStrictEqual(read(other)?.quoted?.by.kind, "own")
+    for (const other of [{ ...own, text: 5 }, { from: own.from }, null, "x"]) assert.deepStrictEqual(read(other), plain)
   })
 
   it("reads of a group what is for the bot: a mention, a reply or a command, with who wrote it and where", () => {

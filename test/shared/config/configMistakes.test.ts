@@ -27,7 +27,11 @@ describe("a mistake in config.json", () => {
     for (const [path, value, text] of [
       ["modles", {}, "modles: an unknown key; did you mean models?"],
       ["models.large.tempreture", 1, "models.large.tempreture: an unknown key; did you mean temperature?"],
-      ["gateways.bot-main.token", "x", "gateways.bot-main.token: an unknown key; the keys are type, secret, api_root"],
+      [
+        "gateways.bot-main.token",
+        "x",
+        "gateways.bot-main.token: an unknown key; the keys are type, secret, api_root, local_files"
+      ],
       ["runtime.nework", "open", "runtime.nework: an unknown key; did you mean network?"],
       ["heartbeat_interval_ms", "x", "heartbeat_interval_ms: must be a number"],
       ["heartbeat_interval_ms", "12000", "heartbeat_interval_ms: must be a number, without quotation marks"],

@@ -21,6 +21,7 @@ import {
   storeFile,
   succeed
 } from "./telegramMethods.ts"
+import { MENU_METHODS } from "./telegramMenus.ts"
 import { isForum, TOPIC_METHODS } from "./telegramTopics.ts"
 
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024
@@ -53,6 +54,12 @@ export interface TelegramBot {
   pieces(text: string): ReadonlyArray<string>
   /** Lets a user send a text of any length, which the app cuts. */
   paste(user: number, text: string): Effect.Effect<void>
+  /** Lets a user send a message with this content, in the fields of the Bot API, such as those of telegramContent.ts. */
+  send(user: number, content: JsonObject): Effect.Effect<number>
+  /** Lets a user reply to a message of the bot, or to one that a user wrote, by its update id; with the words of it that they chose. */
+  reply(user: number, to: SentMessage | number, text: string, quote?: string): Effect.Effect<number>
+  /** Edits an earlier message, by its update id, to this content: Telegram reports a live place that moves so. */
+  editTo(update_id: number, content: JsonObject): Effect.Effect<number>
   /** Lets a user forward a text of somebody else. */
   forward(user: number, text: string): Effect.Effect<number>
   /** Lets a user edit the text of an earlier message, by its update id. */
@@ -65,6 +72,8 @@ export interface TelegramBot {
   closeTopic(thread_id: number): Effect.Effect<void>
   /** Takes the right to manage topics in groups from the bot. */
   readonly takeTopicRight: Effect.Effect<void>
+  /** Runs the server with `--local`: files of users are on its disk in this folder, below the bot's token, and none is offered for download. */
+  serveLocally(folder: string): Effect.Effect<void>
   /** Gives its private chats topics. */
   readonly switchTopicsOn: Effect.Effect<void>
   /** The topics that the bot made, by their ids. */
@@ -134,6 +143,7 @@ const makeBot = (token: string): Bot => ({
   places: new Map(),
   reactions: new Map(),
   commands: new Map(),
+  local_folder: undefined,
   message_id_next: 1,
   file_id_next: 1,
   calls: makeJournal(),
@@ -190,11 +200,12 @@ const push = (bot: Bot, content: JsonObject): number => {
   return update_id
 }
 
+const ALL_METHODS: typeof METHODS = { ...METHODS, ...TOPIC_METHODS, ...MENU_METHODS }
+
 const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =>
   Effect.suspend(() => {
     if (method === "getUpdates") return getUpdates(bot, call.parameters)
-    const methods = Object.hasOwn(TOPIC_METHODS, method) ? TOPIC_METHODS : METHODS
-    const handler = Object.hasOwn(methods, method) ? methods[method] : undefined
+    const handler = Object.hasOwn(ALL_METHODS, method) ? ALL_METHODS[method] : undefined
     if (handler === undefined) return Effect.succeed(refuse(404, "Not Found"))
     const reply = handler(bot, call)
     const results = reply.ok && method.startsWith("send") ? [reply.result].flat() : []
@@ -240,7 +251,10 @@ const handle = Effect.fnUntraced(function* (bots: ReadonlyMap<string, Bot>) {
   if (kind !== undefined) {
     const struck = takeFault(bot, "download")
     if (struck !== undefined) return yield* suffer(struck, Effect.succeed(refuse(404, "Not Found")))
-    const file = [...bot.files.values()].find((one) => one.file_path === decodeURIComponent(rest))
+    const file =
+      bot.local_folder === undefined
+        ? [...bot.files.values()].find((one) => one.file_path === decodeURIComponent(rest))
+        : undefined
     return file === undefined
       ? respondWith(refuse(404, "Not Found"))
       : HttpServerResponse.uint8Array(file.bytes, { contentType: "application/octet-stream" })
@@ -295,9 +309,26 @@ const cutByApp = (text: string): ReadonlyArray<string> => {
 }
 
 const mediaContent = (bot: Bot, kind: string, { bytes, mime, name }: UserFile): JsonObject => {
-  const stored = storeFile(bot, bytes, name)
+  const stored = storeFile(bot, bytes, name, bot.token)
   const media = kind === "photo" ? [{ ...stored, width: 1, height: 1 }] : { ...stored, mime_type: mime, duration: 1 }
   return { [kind]: media }
+}
+
+/** An earlier message of a user with other content. */
+const edited = (bot: Bot, update_id: number, content: () => JsonObject): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeMillis, (now_ms) => {
+    const message = bot.written.get(update_id)
+    if (message === undefined) throw new Error("nobody wrote this message")
+    const { entities: _old, ...rest } = message
+    return push(bot, { edited_message: { ...rest, ...content(), edit_date: Math.floor(now_ms / 1000) } })
+  })
+
+/** The chosen part of a message. Apps let a person choose only what it says, word for word. */
+const quoteOf = ({ caption, text }: JsonObject, quote: string): JsonObject => {
+  const words = typeof text === "string" ? text : typeof caption === "string" ? caption : ""
+  const position = words.indexOf(quote)
+  if (position < 0) throw new Error("the message does not say this")
+  return { text: quote, position, is_manual: true }
 }
 
 const handleOf = (bot: Bot): TelegramBot => ({
@@ -318,13 +349,20 @@ const handleOf = (bot: Bot): TelegramBot => ({
         (ids) => ids.at(-1) ?? 0
       )
     }),
-  edit: (update_id, text) =>
-    Effect.map(Clock.currentTimeMillis, (now_ms) => {
-      const message = bot.written.get(update_id)
+  edit: (update_id, text) => edited(bot, update_id, () => textContent(text)),
+  editTo: (update_id, content) => edited(bot, update_id, () => content),
+  send: (user, content) => fromUser(bot, user, content),
+  reply: (user, to, text, quote) =>
+    Effect.suspend(() => {
+      const message = typeof to === "number" ? bot.written.get(to) : to
       if (message === undefined) throw new Error("nobody wrote this message")
-      const { entities: _old, ...rest } = message
-      const edited_message = { ...rest, ...textContent(text), edit_date: Math.floor(now_ms / 1000) }
-      return push(bot, { edited_message })
+      // A message in a message has no further replies in it, and none of what the double alone keeps.
+      const { external_reply: _far, quote: _part, reply_to_message: _near, reply_to_message_id: _id, ...own } = message
+      return fromUser(bot, user, {
+        ...textContent(text),
+        reply_to_message: own,
+        ...(quote === undefined ? {} : { quote: quoteOf(message, quote) })
+      })
     }),
   pieces: cutByApp,
   paste: (user, text) =>
@@ -340,6 +378,7 @@ const handleOf = (bot: Bot): TelegramBot => ({
       bot.callbacks.add(id)
       return push(bot, { callback_query: { id, from: person(user), chat_instance: "1", message, data } })
     }),
+  serveLocally: (folder) => Effect.sync(() => void (bot.local_folder = folder)),
   switchTopicsOn: Effect.sync(() => void (bot.has_topics = true)),
   topics: Effect.sync(() => new Map(bot.topics)),
   textIn: (user, thread_id, text) =>

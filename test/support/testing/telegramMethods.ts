@@ -1,4 +1,6 @@
 /** What the methods of the Bot API do to a bot of the Telegram double; polling lives in Telegram.ts, since it waits. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { Predicate } from "effect"
 import { parseJson } from "#demo/dialects/looseJson.ts"
 import type { FormFile } from "./multipart.ts"
@@ -8,6 +10,7 @@ const MESSAGE_CHARS_MAX = 4096
 const CAPTION_CHARS_MAX = 1024
 const PHOTO_BYTES_MAX = 10 * 1024 * 1024
 const UPLOAD_BYTES_MAX = 50 * 1024 * 1024
+const DOWNLOAD_BYTES_MAX = 20 * 1024 * 1024
 const TOAST_CHARS_MAX = 200
 
 export type JsonObject = { readonly [key: string]: unknown }
@@ -60,6 +63,8 @@ export interface BotState {
   readonly reactions: Map<number, ReadonlyArray<string>>
   /** The menu of each scope, as its JSON text. */
   readonly commands: Map<string, unknown>
+  /** Where a server with `--local` keeps the files of users. */
+  local_folder: string | undefined
   message_id_next: number
   file_id_next: number
 }
@@ -82,10 +87,16 @@ export const textParameter = (parameters: JsonObject, key: string): string => {
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 }
 
-/** Keeps bytes under a new file id, as an upload or a user's message does. */
-export const storeFile = (bot: BotState, bytes: Uint8Array, name: string): JsonObject => {
+/** Keeps bytes under a new file id, as an upload or a user's message does; with `--local` on disk, below the bot's token. */
+export const storeFile = (bot: BotState, bytes: Uint8Array, name: string, token = ""): JsonObject => {
   const file_id = `file-${bot.id}-${bot.file_id_next++}`
-  bot.files.set(file_id, { file_id, file_path: `documents/${file_id}_${name}`, bytes })
+  const below = `documents/${file_id}_${name}`
+  const file_path = bot.local_folder === undefined ? below : join(bot.local_folder, token, below)
+  if (bot.local_folder !== undefined) {
+    mkdirSync(dirname(file_path), { recursive: true })
+    writeFileSync(file_path, bytes)
+  }
+  bot.files.set(file_id, { file_id, file_path, bytes })
   return { file_id, file_unique_id: `unique-${file_id}`, file_size: bytes.length, file_name: name }
 }
 
@@ -401,6 +412,7 @@ const getFile = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   const file = bot.files.get(textParameter(parameters, "file_id"))
   if (file === undefined) return badRequest("wrong file_id or the file is temporarily unavailable")
   const { bytes, file_id, file_path } = file
+  if (bytes.length > DOWNLOAD_BYTES_MAX && bot.local_folder === undefined) return badRequest("file is too big")
   return succeed({ file_id, file_unique_id: `unique-${file_id}`, file_size: bytes.length, file_path })
 }
 
@@ -409,44 +421,6 @@ const answerCallbackQuery = (bot: BotState, { parameters }: ApiCall): ApiReply =
   return bot.callbacks.delete(textParameter(parameters, "callback_query_id"))
     ? succeed(true)
     : badRequest("query is too old and response timeout expired or query ID is invalid")
-}
-
-const COMMANDS_MAX = 100
-
-/** A name of the menu and what it says beside it, as the real one takes them. */
-const isBotCommand = (one: unknown): boolean => {
-  if (!Predicate.hasProperty(one, "command") || !Predicate.hasProperty(one, "description")) return false
-  const { command, description } = one
-  if (typeof command !== "string" || typeof description !== "string") return false
-  return /^[a-z0-9_]{1,32}$/u.test(command) && description.length >= 3 && description.length <= 256
-}
-
-const setMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  const { commands } = parameters
-  const valid = Array.isArray(commands) && commands.length <= COMMANDS_MAX && commands.every(isBotCommand)
-  if (!valid) return badRequest("BOT_COMMAND_INVALID")
-  const scope = scopeOf(parameters)
-  if (scope === undefined) return badRequest("chat not found")
-  bot.commands.set(scope, commands)
-  return succeed(true)
-}
-
-/** The scope of a menu as a key; undefined for a chat that is none. */
-export const scopeOf = ({ scope }: JsonObject): string | undefined => {
-  if (scope === undefined) return "default"
-  const { chat_id, type } = (typeof scope === "string" ? parseJson(scope) : scope) as JsonObject
-  if (type !== "chat") return String(type)
-  return Number.isSafeInteger(Number(chat_id)) && Number(chat_id) !== 0 ? `chat ${Number(chat_id)}` : undefined
-}
-
-const getMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  const scope = scopeOf(parameters)
-  return scope === undefined ? badRequest("chat not found") : succeed(bot.commands.get(scope) ?? [])
-}
-
-const deleteMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
-  bot.commands.delete(scopeOf(parameters) ?? "")
-  return succeed(true)
 }
 
 const nothing = (): ApiReply => succeed(true)
@@ -466,16 +440,14 @@ const sendMessageDraft = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return textProblem(text, parameters["parse_mode"], MESSAGE_CHARS_MAX, "message is too long") ?? succeed(bot.id > 0)
 }
 
-/** Every method but getUpdates and those of telegramTopics.ts. */
+/** Every method but getUpdates and those of telegramTopics.ts and telegramMenus.ts. */
 export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => ApiReply>> = {
   answerCallbackQuery,
   deleteMessage: nothing,
-  deleteMyCommands,
   deleteWebhook: nothing,
   editMessageReplyMarkup,
   editMessageText,
   getFile,
-  getMyCommands,
   sendAudio: sendMedia("audio"),
   sendChatAction,
   sendDocument: sendMedia("document"),
@@ -486,6 +458,5 @@ export const METHODS: Readonly<Record<string, (bot: BotState, call: ApiCall) => 
   sendRichMessage,
   sendVideo: sendMedia("video"),
   sendVoice: sendMedia("voice"),
-  setMessageReaction,
-  setMyCommands
+  setMessageReaction
 }
