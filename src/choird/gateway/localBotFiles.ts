@@ -36,6 +36,8 @@ const reasonOf = (folder: string, error: unknown): string => {
       return `choird's user may not read it below ${folder}; give that user read access to the folder`
     case "ELOOP":
       return `there is a symbolic link on its way below ${folder}, and choird follows none there`
+    case "EISDIR":
+      return `it is not a plain file below ${folder}`
     default:
       return `it could not be read below ${folder}`
   }
@@ -43,12 +45,13 @@ const reasonOf = (folder: string, error: unknown): string => {
 
 const isPath = (path: string): boolean => path.length <= PATH_CHARS_MAX && path.startsWith("/") && !path.includes("\0")
 
-/** The bytes of an open file, up to the limit; undefined if there are more, or if it is none. */
+/** The bytes of a file, up to the limit; undefined if there are more. */
 const bytesAt = async (path: string, bytes_max: number): Promise<Buffer | undefined> => {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const found = await file.stat()
-    if (!found.isFile() || found.size > bytes_max) return undefined
+    if (!found.isFile()) throw Object.assign(new Error("not a file"), { code: "EISDIR" })
+    if (found.size > bytes_max) return undefined
     // A file that grows meanwhile is not read further.
     const bytes = Buffer.alloc(found.size)
     const { bytesRead } = await file.read(bytes, 0, found.size, 0)
