@@ -49,6 +49,47 @@ describe("a message to Telegram", () => {
     })
   )
 
+  it.effect(
+    "comes without its quote, as text with its marks, where the message that it quotes is gone or may not be quoted",
+    () =>
+      Effect.gen(function* () {
+        const { bot, outcomes, put, run } = yield* setUpTelegram
+        yield* bot.text(USER, "hi")
+        yield* start(run)
+        const refusals = [
+          "message to be replied not found",
+          "REPLY_MESSAGE_ID_INVALID",
+          "QUOTE_TEXT_INVALID",
+          "not enough rights to reply to the message"
+        ]
+        for (const [index, reason] of refusals.entries()) {
+          yield* bot.fail("sendMessage", fault.badRequest(reason))
+          yield* put("it is **done**", { reply_to: 1 })
+          yield* until(outcomes, 2 * index + 2)
+          const sent = (yield* bot.sent.all).at(-1)
+          assert.deepStrictEqual(
+            [sent?.text, sent?.["reply_to_message_id"], sent?.["entities"]],
+            ["it is done", undefined, [{ type: "bold", offset: 6, length: 4 }]],
+            reason
+          )
+        }
+        assert.deepStrictEqual([(yield* sentBy(bot, "sendDocument")).length, (yield* bot.sent.all).length], [0, 4])
+      })
+  )
+
+  it.effect("waits as text, and never becomes a file, while the bot has no right to write in the chat", () =>
+    Effect.gen(function* () {
+      const { bot, outcomes, put, run } = yield* setUpTelegram
+      yield* start(run)
+      yield* bot.fail("sendMessage", fault.badRequest("not enough rights to send text messages to the chat"), 3)
+      yield* put("it is **done**")
+      yield* until(outcomes, 4)
+      assert.deepStrictEqual(yield* outcomes.all, ["failed 1", "failed 1", "failed 1", "delivered 1"])
+      assert.deepStrictEqual(yield* texts(bot), ["it is done"])
+      assert.strictEqual((yield* sentBy(bot, "sendDocument")).length, 0)
+    })
+  )
+
   it.effect("is sent plain when its marks are refused, then as a file, and fails when nothing is taken", () =>
     Effect.gen(function* () {
       const { bot, outcomes, put, run } = yield* setUpTelegram
