@@ -5,6 +5,7 @@ import { makeSpeak, SPEECH_CHARS_MAX } from "#src/agent/outside/Speech.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { takeForSending } from "#src/agent/tools/sendFolder.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The longest wait for the sound of an answer; then the answer goes as a text. */
 const ANSWER_VOICE_MS_MAX = 45_000
@@ -82,7 +83,7 @@ const SENTENCE_END = /[.!?…](?=\s)/gu
 /** A text cut at the end of a sentence, or of a word. */
 const cut = (text: string): string => {
   if (text.length <= SPEECH_CHARS_MAX) return text
-  const head = text.slice(0, SPEECH_CHARS_MAX).toWellFormed()
+  const head = firstPart(text, SPEECH_CHARS_MAX)
   const ends = [...head.matchAll(SENTENCE_END)].map(({ index }) => index + 1)
   const end = ends.at(-1) ?? head.lastIndexOf(" ")
   return end > SPEECH_CHARS_MAX / 2 ? head.slice(0, end) : head

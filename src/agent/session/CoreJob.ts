@@ -20,6 +20,7 @@ import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /**
  * The age in milliseconds of what was committed at `created_at`, from now on. The host's time is looked at once: setting it later ends
@@ -76,7 +77,7 @@ const stop = (outcome: Stop["outcome"], summary: string, result?: Stop["result"]
   type: "stop",
   stop: {
     outcome,
-    summary: summary.slice(0, CORE_SUMMARY_CHARS_MAX).toWellFormed(),
+    summary: firstPart(summary, CORE_SUMMARY_CHARS_MAX),
     ...(result === undefined ? {} : { result: inlineResult(result, TOOL_RESULT_BYTES_MAX) })
   }
 })

@@ -27,6 +27,7 @@ import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import { TurnStops } from "./TurnStops.ts"
 import { REPETITIONS_STUCK_MIN } from "./CoreJob.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The part that the user gets of an answer that no event can hold; its characters may take six bytes each. */
 const ANSWER_CHARS_MAX = 64_000
@@ -125,7 +126,7 @@ const makeReplies = Effect.gen(function* () {
         ...(voice === undefined ? {} : { voice })
       })
       return commitEnd(arbiter, answer(text), isOpen, () =>
-        answer(`${text.slice(0, ANSWER_CHARS_MAX).toWellFormed()}\n\n(Cut here: the answer is too long.)`)
+        answer(`${firstPart(text, ANSWER_CHARS_MAX)}\n\n(Cut here: the answer is too long.)`)
       )
     })
   /** The end of a turn at a limit; a report still tells what it is about. */

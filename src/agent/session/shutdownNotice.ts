@@ -22,6 +22,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Of the time that a graceful stop has, what is kept back for the last flush. */
 export const STOP_RESERVE_MS = 5000
@@ -81,7 +82,7 @@ export const summaryPrompt = Effect.fnUntraced(function* (
   return messages(lines.slice(from + 1))
 })
 
-const cut = (text: string, chars: number): string => text.slice(0, chars).toWellFormed()
+const cut = (text: string, chars: number): string => firstPart(text, chars)
 const cutList = (entries: ReadonlyArray<string>): ReadonlyArray<string> =>
   entries.slice(0, SUMMARY_LIMITS.entries).map((entry) => cut(entry, SUMMARY_LIMITS.entry_chars))
 

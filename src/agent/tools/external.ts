@@ -20,6 +20,7 @@ import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome, withoutSecrets } from "./Tool.ts"
 import { watchSendFolder } from "./sendFolder.ts"
 import { keepWholeOutput } from "./wholeOutput.ts"
+import { firstPart, lastPart } from "#src/shared/text/placeToCut.ts"
 
 /** The time of a tool with a process beyond the process's own, to kill what is left and to hand over its output. */
 export const PROCESS_GRACE_MS = 2000
@@ -104,7 +105,7 @@ const outcomeOf = (
     const cut = !runtime.network && UNREACHED.test(result.stderr.text) ? NO_NETWORK : ""
     const message = `${shownName(llm.name)} ${failure}${cut}`
     const printed = secrets === undefined ? result.stderr.text : secrets.scrub(result.stderr.text)
-    const stderr = printed.slice(-TOOL_STDERR_CHARS_MAX).toWellFormed()
+    const stderr = lastPart(printed, TOOL_STDERR_CHARS_MAX)
     const unknown: Pick<ToolOutcome, "acted"> = isExternal ? { acted: "unknown" } : {}
     const failed = isHidden ? { summary: message } : refusal({ message }, { stderr })
     return { ...failed, status: result.timed_out ? "timeout" : "error", ...sources, ...unknown }
@@ -113,7 +114,7 @@ const outcomeOf = (
   const { acted = status === "success" ? "accepted" : "unknown" } = reply
   return {
     status,
-    summary: summary.replace(/\s+/gu, " ").slice(0, SUMMARY_CHARS).toWellFormed(),
+    summary: firstPart(summary.replace(/\s+/gu, " "), SUMMARY_CHARS),
     ...(output === undefined || isHidden ? {} : { output }),
     ...sources,
     ...(isExternal ? { acted } : {})

@@ -3,6 +3,7 @@ import { type Schema, SchemaAST } from "effect"
 import { decoderProblems } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Keys of an input that the words about it name. */
 const KEYS_TOLD_MAX = 16
@@ -52,7 +53,7 @@ export const inputProblem = (schema: Schema.Top, input: unknown, message: string
   const explained = new Set(meant.values())
   const told = [
     ...[...meant].flatMap(([key, instead]) => {
-      const name = key.slice(0, KEY_CHARS_MAX).toWellFormed()
+      const name = firstPart(key, KEY_CHARS_MAX)
       if (instead === undefined && isOpen) return []
       return instead === undefined
         ? `there is no ${name}; the keys are ${keys.slice(0, KEYS_TOLD_MAX).join(", ")}`
@@ -65,5 +66,5 @@ export const inputProblem = (schema: Schema.Top, input: unknown, message: string
         return path === "" ? words : words.startsWith("it ") ? `${path} ${words.slice(3)}` : `${path}: ${words}`
       })
   ]
-  return told.join("; ").slice(0, PROBLEM_CHARS_MAX).toWellFormed()
+  return firstPart(told.join("; "), PROBLEM_CHARS_MAX)
 }

@@ -34,6 +34,7 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeRecordedTools, type TrialEffects } from "./RecordedTools.ts"
 import { ANYTHING, layerTrial } from "./trialSession.ts"
 import type { HttpClient } from "effect/http"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The job of a trial. */
 export const JOB = JobName.make("trial")
@@ -174,7 +175,7 @@ export const runSkill = Effect.fnUntraced(
 export const eventsOf = (log: EventLog["Service"]): ReadonlyArray<ChoirEvent> =>
   Array.from({ length: log.head() }, (_, index) => log.get(index + 1))
 
-const textOf = (summary: string): string => summary.slice(0, TRIAL_TEXT_CHARS_MAX).toWellFormed()
+const textOf = (summary: string): string => firstPart(summary, TRIAL_TEXT_CHARS_MAX)
 
 const outcomeOf = (
   events: ReadonlyArray<ChoirEvent>,

@@ -32,6 +32,7 @@ import type { CallId } from "#schema/Ids.ts"
 import type { PreparedCall, Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { FETCH_TOOL } from "#src/shared/web/hostQueries.ts"
 import { layerReplaced } from "./replacedTools.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** It only reads; it counts as acting where its address could carry what a lane has read, and a trial has nothing of the user's. */
 const READS: ReadonlySet<string> = new Set([FETCH_TOOL])
@@ -194,7 +195,7 @@ export const containedTrial = (place: ContainedPlace) =>
     const channel = yield* TrialChannel
     const task = yield* channel.task
     const message = yield* Effect.catch(Effect.scoped(doTask(place, task)), ({ message }) =>
-      Effect.succeed<FromTrial>({ type: "failed", reason: message.slice(0, REPORT_TEXT_CHARS_MAX).toWellFormed() })
+      Effect.succeed<FromTrial>({ type: "failed", reason: firstPart(message, REPORT_TEXT_CHARS_MAX) })
     )
     yield* channel.send(message)
   }).pipe(Effect.provide(Layer.merge(TrialChannel.layer(place.socket), TokenCount.layer)), Effect.scoped)

@@ -11,11 +11,12 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { type CallId, coreLane } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { JOB } from "./Trial.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of an input as JSON in one line. */
 const INPUT_CHARS_MAX = 300
 
-const cut = (text: string, chars = REPORT_TEXT_CHARS_MAX): string => text.slice(0, chars).toWellFormed()
+const cut = (text: string, chars = REPORT_TEXT_CHARS_MAX): string => firstPart(text, chars)
 
 const phaseOf = ({
   asserted,

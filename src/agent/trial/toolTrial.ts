@@ -25,8 +25,9 @@ import { isControl, type PreparedCall, type Tool, type ToolOutcome, withoutSecre
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { JOB } from "./Trial.ts"
 import { TrialBroken } from "./TrialChannel.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
-const cut = (text: string): string => text.slice(0, REPORT_TEXT_CHARS_MAX).toWellFormed()
+const cut = (text: string): string => firstPart(text, REPORT_TEXT_CHARS_MAX)
 
 type Ran = Extract<TriedTool, { readonly type: "ran" }>
 

@@ -4,6 +4,7 @@ import type { InboxId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { reportLabel } from "#src/choirctl/render/chat.ts"
 import { safeText } from "#src/choirctl/terminal/text.ts"
+import { lastPart } from "#src/shared/text/placeToCut.ts"
 
 /** Rows of the terminal that a growing line takes; of a longer one the end is shown. */
 const GROWING_ROWS_MAX = 5
@@ -46,7 +47,7 @@ export const fitted = (line: string, columns = COLUMNS): { readonly text: string
   const room = Math.max(1, columns) * GROWING_ROWS_MAX
   let text = line
   // A character takes two columns at most.
-  if (CliOutput.displayWidth(text) > room) text = `…${text.slice(-Math.floor((room - 1) / 2)).toWellFormed()}`
+  if (CliOutput.displayWidth(text) > room) text = `…${lastPart(text, Math.floor((room - 1) / 2))}`
   return { text, rows: text === "" ? 0 : Math.ceil(Math.max(1, CliOutput.displayWidth(text)) / Math.max(1, columns)) }
 }
 

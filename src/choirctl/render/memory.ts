@@ -4,6 +4,7 @@ import type { Fact, FactSource, ForgetPlan, ForgetReceipt, MemoryAnswer, MemoryH
 import type { FactWritten, MemoryDetail, MemoryList } from "#schema/MemoryApi.ts"
 import type { MemoryStatus } from "#schema/SystemApi.ts"
 import { ago, fields, paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 const texts = (count: number) => (count === 1 ? "1 text waits" : `${count} texts wait`)
 
@@ -32,7 +33,7 @@ const CELL_CHARS = 80
 
 const short = (text: string) => {
   const line = safeLine(text)
-  return line.length <= CELL_CHARS ? line : `${line.slice(0, CELL_CHARS - 1).toWellFormed()}…`
+  return line.length <= CELL_CHARS ? line : `${firstPart(line, CELL_CHARS - 1)}…`
 }
 
 const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`

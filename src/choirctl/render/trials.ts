@@ -3,6 +3,7 @@ import type { ReportLine, TriedSkill, TriedTool } from "#schema/ContainedTrial.t
 import type { Acted } from "#schema/Source.ts"
 import { fields, safeLine, safeText, span } from "#src/choirctl/terminal/text.ts"
 import { plural } from "#src/shared/text/counts.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 const ACTED: Readonly<Record<Acted, string>> = {
   verified: "verified: the result was read back, or the service returned its id",
@@ -15,9 +16,10 @@ const OUTPUT_CHARS_MAX = 8000
 
 const outputText = (output: unknown): string => {
   const text = typeof output === "string" ? output : JSON.stringify(output, undefined, 2)
-  return text.length <= OUTPUT_CHARS_MAX
+  const part = firstPart(text, OUTPUT_CHARS_MAX)
+  return part.length === text.length
     ? safeText(text)
-    : `${safeText(text.slice(0, OUTPUT_CHARS_MAX).toWellFormed())}\n… ${text.length - OUTPUT_CHARS_MAX} more characters; --json prints them`
+    : `${safeText(part)}\n… ${text.length - part.length} more characters; --json prints them`
 }
 
 const sourcesText = (sources: ReadonlyArray<string> | undefined): string =>

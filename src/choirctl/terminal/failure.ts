@@ -6,6 +6,7 @@ import type { ConfigRefused } from "#src/shared/config/configFiles.ts"
 import { predicateOf, problemsOf, problemText } from "#src/shared/config/configProblems.ts"
 import type { InvalidFile } from "#src/shared/config/decode.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The exit codes of choirctl. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 69, again: 75, config: 78, interrupted: 130 } as const
@@ -73,7 +74,7 @@ const expectedText = (value: string, expected: string): string => {
 /** A refused argument or flag with what is wrong about it, in the words of the command rather than of the parser. */
 const refusedValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "argument" ? option : `--${option}`
-  const shown = value.length <= REPEATED_MAX ? value : `${value.slice(0, REPEATED_MAX).toWellFormed()}…`
+  const shown = value.length <= REPEATED_MAX ? value : `${firstPart(value, REPEATED_MAX)}…`
   return `${name} cannot be "${shown}": ${expectedText(value, expected.replace(SCHEMA, ""))}`
 }
 

@@ -12,6 +12,7 @@ import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { AgentViews } from "./AgentViews.ts"
 import type { RunContext } from "./RunContext.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 const LAST_WORDS_CHARS_MAX = 400
 /** Shorter values are hardly secrets, and would match ordinary words. */
@@ -25,7 +26,7 @@ export const shownWords = (words: string, secrets: SecretsFile): string => {
     .toSorted((one, other) => other.length - one.length)
   const clean = values.reduce((text, value) => text.replaceAll(value, "***"), words)
   const line = clean.replaceAll(/[\p{C}\p{Z}\s]+/gu, " ").trim()
-  return line.length > LAST_WORDS_CHARS_MAX ? `${line.slice(0, LAST_WORDS_CHARS_MAX - 1).toWellFormed()}…` : line
+  return line.length > LAST_WORDS_CHARS_MAX ? `${firstPart(line, LAST_WORDS_CHARS_MAX - 1)}…` : line
 }
 
 /** A crash with its cause, where the agent named one. */

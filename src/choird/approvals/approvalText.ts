@@ -4,6 +4,7 @@
  */
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { STACKED, UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The length of an approval's one line in a list. */
 export const APPROVAL_SUMMARY_CHARS_MAX = 200
@@ -64,9 +65,10 @@ export const openUntil = ({ expires_at }: Pick<Asking, "expires_at">): string =>
 /** The message that asks a person where there are no buttons, once for each approval. */
 export const askingText = (asking: Asking): string => {
   const { agent_id, approval_id, may_decide, text } = asking
+  const part = firstPart(text, APPROVAL_SHOWN_CHARS_MAX)
   const shown = fitsChat(text)
     ? text
-    : `${text.slice(0, APPROVAL_SHOWN_CHARS_MAX).toWellFormed()}…\n(${text.length - APPROVAL_SHOWN_CHARS_MAX} more characters: choirctl approval show ${approval_id})`
+    : `${part}…\n(${text.length - part.length} more characters: choirctl approval show ${approval_id})`
   return [
     `${agent_id} asks for ${may_decide ? "your approval" : "approval"} (number ${approval_id}).`,
     shown,

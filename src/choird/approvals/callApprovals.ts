@@ -18,6 +18,7 @@ import { ProofOfApproval, beginExecution } from "./ProofOfApproval.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { AppendRules } from "#src/choird/sessions/AppendRules.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 type CallResult = Pick<EventOf<"ToolResultCommitted">["payload"], "status" | "summary">
 
@@ -94,11 +95,7 @@ const stepsOfCalls = Effect.fnUntraced(function* (
 
 /** The outcome of a call, and the reason why an approved one never ran. */
 const outcomeOf = ({ status: before }: ApprovalRow, { status, summary }: CallResult): string =>
-  before === "approved"
-    ? `not run: ${visibleLine(summary || status)
-        .slice(0, NOT_RUN_CHARS_MAX)
-        .toWellFormed()}`
-    : status
+  before === "approved" ? `not run: ${firstPart(visibleLine(summary || status), NOT_RUN_CHARS_MAX)}` : status
 
 const end = (row: ApprovalRow, result: CallResult) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {

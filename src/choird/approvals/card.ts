@@ -6,6 +6,7 @@ import { GRANT_AGENT_MS, GRANT_USES_MAX } from "./grantRows.ts"
 import { wordsText } from "./grantWords.ts"
 import { randomBytes } from "node:crypto"
 import { type Asking, openUntil } from "./approvalText.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of the facts on a card; with everything else it stays below the 4,096 of a Telegram message. */
 export const CARD_FACTS_CHARS_MAX = 2800
@@ -58,7 +59,7 @@ const drawFor =
 const fitsCard = (text: string): boolean => text.length <= CARD_FACTS_CHARS_MAX
 
 const facts = ({ brief, text }: Pick<Asking, "brief" | "text">): string =>
-  fitsCard(text) ? text : (brief?.text ?? `${text.slice(0, CARD_FACTS_CHARS_MAX - 1).toWellFormed()}…`)
+  fitsCard(text) ? text : (brief?.text ?? `${firstPart(text, CARD_FACTS_CHARS_MAX - 1)}…`)
 
 /** The file's name, as the card names it. */
 export const documentName = ({ approval_id }: Pick<Asking, "approval_id">): string => `approval-${approval_id}.txt`
@@ -145,7 +146,7 @@ export const cardOf = (asking: Asking, digits: string, offer?: Offer): Card => {
 /** The card once it is decided, and once what was approved has ended: the outcome first, and no buttons. */
 export const decidedCard = (asking: Asking, outcome: string): string =>
   [
-    outcome.slice(0, OUTCOME_CHARS_MAX).toWellFormed(),
+    firstPart(outcome, OUTCOME_CHARS_MAX),
     "",
     `${asking.agent_id} asked for approval ${asking.approval_id}.`,
     ...body(asking)

@@ -5,6 +5,7 @@ import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleJson, visibleLine } from "./approvalText.ts"
 import { type Argument, inTurn, rankedArguments, rankedJson, REACH_CHARS_MAX } from "./rankedArguments.ts"
+import { firstPart, shortened as withEllipsis } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of one value in a card that says neither whom nor where nor how much, the first of these with which all arguments fit. */
 const VALUE_CHARS = [2000, 1000, 500, 250, 100] as const
@@ -24,7 +25,8 @@ export interface Brief {
 const shortened = (text: string, chars: number, host?: string): string => {
   if (text.length <= chars) return text
   const where = host === undefined ? "" : `; its host is ${visibleJson(host)}`
-  return `${text.slice(0, chars).toWellFormed()}… (and ${text.length - chars} more characters${where})`
+  const part = firstPart(text, chars)
+  return `${part}… (and ${text.length - part.length} more characters${where})`
 }
 
 /** Letters beyond ASCII, of which some look like others. */
@@ -84,15 +86,13 @@ const SOURCE_CHARS_MAX = 120
 const FILES_SHOWN_MAX = 3
 const PATH_SHOWN_CHARS_MAX = 100
 
-const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${text.slice(0, chars - 1)}…`)
-
 /** `confirm_tool` on one line. */
 export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
-  cut(`${tool} ${rankedJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX).toWellFormed()
+  withEllipsis(`${tool} ${rankedJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX)
 
 const sourcesText = (sources: ReadonlyArray<string>): string => {
   const more = sources.length - SOURCES_SHOWN_MAX
-  const named = sources.slice(0, SOURCES_SHOWN_MAX).map((source) => cut(source, SOURCE_CHARS_MAX))
+  const named = sources.slice(0, SOURCES_SHOWN_MAX).map((source) => withEllipsis(source, SOURCE_CHARS_MAX))
   return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
@@ -134,7 +134,7 @@ const headOf = (call: ConfirmTool, isCut: boolean, shown: string | null): string
 const filesText = ({ files = [] }: ConfirmTool, path_chars_max: number): ReadonlyArray<string> =>
   files.map(
     ({ bytes, path, sha256 }) =>
-      `file: ${cut(visibleLine(path), path_chars_max)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
+      `file: ${withEllipsis(visibleLine(path), path_chars_max)}, ${counted(bytes)} bytes, SHA-256 ${sha256}`
   )
 
 /** All facts of a `confirm_tool`, with its whole input: whom and where it reaches first. `isCut`: commands can be kept from every network here. */

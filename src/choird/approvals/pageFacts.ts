@@ -7,6 +7,7 @@ import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import type { Held } from "#src/choird/workers/browserProtocol.ts"
 import { refused } from "./ApprovalRefused.ts"
 import { visibleJson } from "./approvalText.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of what a page wrote about itself. */
 const SITE_CHARS_MAX = 253
@@ -16,7 +17,7 @@ const NAME_CHARS_MAX = 120
 
 /** Words of a page in quotes, on one line, in which every character can be seen. */
 const quoted = (text: string, chars_max: number): string =>
-  visibleJson(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1).toWellFormed()}…`)
+  visibleJson(text.length <= chars_max ? text : `${firstPart(text, chars_max - 1)}…`)
 
 /** The part of an address after its host; all of an address of another kind. */
 const pathOf = (address: string): string => {

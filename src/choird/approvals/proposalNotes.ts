@@ -9,6 +9,7 @@ import { Option } from "effect"
 import type { Origin } from "#src/choird/images/ImageOrigin.ts"
 import { contentsOf } from "#src/choird/repos/Tree.ts"
 import type { Snapshot } from "#src/choird/repos/Repos.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Paths that a proposal's text names of those that the agent's image lacks. */
 const PENDING_PATHS_SHOWN_MAX = 10
@@ -39,7 +40,7 @@ export const pendingBuildText = (
   const more = paths.length - PENDING_PATHS_SHOWN_MAX
   const shown = paths
     .slice(0, PENDING_PATHS_SHOWN_MAX)
-    .map((path) => visibleLine(path).slice(0, SHOWN_CHARS_MAX))
+    .map((path) => firstPart(visibleLine(path), SHOWN_CHARS_MAX))
     .join(", ")
   return [
     `Built along with this, since the agent's image was built from commit ${image.commit} and differs in: ${shown}${more > 0 ? `, and ${more} more` : ""}`

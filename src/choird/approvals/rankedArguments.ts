@@ -4,6 +4,7 @@
  */
 import { visibleJson } from "./approvalText.ts"
 import { AMOUNTS, HOSTS, PATHS, RECIPIENTS } from "#src/shared/image/argumentNames.ts"
+import { firstPart, lastPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a value that says whom, where or how much; no shorter one is cut. */
 export const REACH_CHARS_MAX = 300
@@ -133,14 +134,14 @@ const lineOf = (value: unknown): string =>
 
 /** A key in plain ASCII, so that none looks like another. */
 const keyOf = (key: string): string => {
-  const shown = visibleJson(key.length > KEY_CHARS_MAX ? `${key.slice(0, KEY_CHARS_MAX).toWellFormed()}…` : key)
+  const shown = visibleJson(key.length > KEY_CHARS_MAX ? `${firstPart(key, KEY_CHARS_MAX)}…` : key)
   return shown.replaceAll(/[^\x20-\x7E…]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
 const isScalar = (value: unknown): value is Scalar => typeof value !== "object" || value === null
 
 const placeOf = (place: string): string =>
-  place.length <= PLACE_CHARS_MAX ? place : `…${place.slice(1 - PLACE_CHARS_MAX).toWellFormed()}`
+  place.length <= PLACE_CHARS_MAX ? place : `…${lastPart(place, PLACE_CHARS_MAX - 1)}`
 
 /** The host of an address of the web that is too long to be shown; `undefined` where programs may disagree about it. */
 const hostIn = (value: unknown): string | undefined => {

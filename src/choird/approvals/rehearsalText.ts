@@ -1,6 +1,7 @@
 /** A rehearsal in words, for the person who decides. Pure. */
 import type { Rehearsal } from "#schema/Trial.ts"
 import { visibleLine } from "./approvalText.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of one reason: a model may have written parts of it. */
 const REASON_CHARS_MAX = 300
@@ -8,9 +9,7 @@ const REASON_CHARS_MAX = 300
 const REASONS_MAX = 5
 
 const reasonsText = (reasons: ReadonlyArray<string>): string => {
-  const shown = reasons
-    .slice(0, REASONS_MAX)
-    .map((reason) => visibleLine(reason).slice(0, REASON_CHARS_MAX).toWellFormed())
+  const shown = reasons.slice(0, REASONS_MAX).map((reason) => firstPart(visibleLine(reason), REASON_CHARS_MAX))
   const left = reasons.length - shown.length
   return [...shown, ...(left > 0 ? [`and ${left} more`] : [])].join("; ")
 }
@@ -38,7 +37,7 @@ const headline = ({ kind, problem, runs }: Rehearsal): string => {
 const programText = ({ program }: Rehearsal): string => {
   if (program === undefined) return "The tool's program did not run: only its manifest was compared."
   if (program.problem !== undefined)
-    return `The tool's program did not run: only its manifest was compared, since ${visibleLine(program.problem).slice(0, REASON_CHARS_MAX).toWellFormed()}.`
+    return `The tool's program did not run: only its manifest was compared, since ${firstPart(visibleLine(program.problem), REASON_CHARS_MAX)}.`
   return `The tool's program ran on ${counted(program.calls, "recorded call")} beside today's: in an empty workspace, without a network and without secrets.`
 }
 

@@ -12,6 +12,7 @@ import { APPROVAL_SUMMARY_CHARS_MAX, visibleLine } from "./approvalText.ts"
 import type { GrantWords } from "#schema/Grant.ts"
 import { grantOf } from "./grantWords.ts"
 import { type Brief, confirmBrief, confirmSummary, confirmText } from "./confirmText.ts"
+import { shortened } from "#src/shared/text/placeToCut.ts"
 
 /** Canonical bytes of what a person is asked to approve; a call's arguments are MODEL_TOOL_ARGUMENT_BYTES_MAX at most. */
 export const APPROVAL_PAYLOAD_BYTES_MAX = 128 * 1024
@@ -66,7 +67,7 @@ const proposalOf =
         proposal,
         canonical,
         hash: sha256(canonical),
-        summary: proposalTitle(proposal).slice(0, APPROVAL_SUMMARY_CHARS_MAX),
+        summary: shortened(proposalTitle(proposal), APPROVAL_SUMMARY_CHARS_MAX),
         payload
       }),
       onFailure: (reason) => ({ kind: "BAD_REQUEST" as const, reason })

@@ -9,6 +9,7 @@ import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { bytesOf } from "./telegramFiles.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The longest recording that is transcribed. */
 export const TRANSCRIBED_SECONDS_MAX = 600
@@ -121,7 +122,7 @@ const make = Effect.gen(function* () {
     if (status < 200 || status > 299) return yield* refusal(status, body, key)
     const answer = decodeAnswer(body)
     if (answer._tag === "None") return yield* failed("the server's answer has no text")
-    const text = answer.value.text.trim().slice(0, TRANSCRIPT_CHARS_MAX).toWellFormed()
+    const text = firstPart(answer.value.text.trim(), TRANSCRIPT_CHARS_MAX)
     if (text === "") return yield* failed("no words were found in it")
     const heard = answer.value.usage?.seconds ?? answer.value.duration ?? seconds
     const price = stt.price_per_minute

@@ -8,16 +8,14 @@ import { storeReceived } from "./receivedFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
 import type { Transcriber } from "./Transcriber.ts"
 import { isFinal, type SentFile } from "./telegramFiles.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a sender's name for a file. */
 const NAME_CHARS_MAX = 120
 
 /** A sender's name for a file on one line, and without the marks of paths. */
 const shownName = (name: string): string =>
-  name
-    .replaceAll(/[\p{C}\p{Zl}\p{Zp}/\\]/gu, "_")
-    .slice(0, NAME_CHARS_MAX)
-    .toWellFormed() || "file"
+  firstPart(name.replaceAll(/[\p{C}\p{Zl}\p{Zp}/\\]/gu, "_"), NAME_CHARS_MAX) || "file"
 
 /** The digits of an update's id, which are choird's name for its file. */
 const digits = (id: string): string => id.replaceAll(/\D+/gu, "-")

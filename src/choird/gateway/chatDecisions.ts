@@ -26,6 +26,7 @@ import type { SessionState } from "#src/shared/session/State.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { Decide } from "./readCommand.ts"
+import { CHARACTER_UNITS_MAX } from "#src/shared/text/placeToCut.ts"
 
 /** The grant that a person gives along, where a button says so. */
 interface Given {
@@ -43,7 +44,10 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 const oldestFirst = (rows: ReadonlyArray<ApprovalRow>) => rows.toReversed()
 
 /** True if a summary is cut, so that nobody should approve after reading only that. */
-const isCut = ({ summary }: ApprovalRow): boolean => summary.length >= APPROVAL_SUMMARY_CHARS_MAX
+const isCut = ({ summary }: ApprovalRow): boolean =>
+  summary.length >= APPROVAL_SUMMARY_CHARS_MAX ||
+  // The cut may be before a character of several units.
+  (summary.endsWith("…") && summary.length >= APPROVAL_SUMMARY_CHARS_MAX - CHARACTER_UNITS_MAX)
 
 /** The pointer to all of a request that is cut here. */
 const seeAll = ({ approval_id }: ApprovalRow): string =>

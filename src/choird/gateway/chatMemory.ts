@@ -12,6 +12,7 @@ import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Facts and parts of sessions of one answer, and characters of each. */
 const LISTED_MAX = 10
@@ -29,7 +30,7 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 /** On one line, so that no text looks like another line of the answer. */
 const short = (text: string) => {
   const line = text.replaceAll(/\s+/gu, " ").trim()
-  return line.length <= SHOWN_CHARS ? line : `${line.slice(0, SHOWN_CHARS).toWellFormed()}…`
+  return line.length <= SHOWN_CHARS ? line : `${firstPart(line, SHOWN_CHARS)}…`
 }
 
 const day = (instant: string) => instant.slice(0, 10)

@@ -1,5 +1,6 @@
 /** The name that a person sees of an agent's file. It has no signs, and is never that of choird's own file (D60). Pure. */
 import { seenText } from "#src/shared/text/seenText.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a name. */
 const NAME_CHARS_MAX = 120
@@ -42,7 +43,7 @@ const ENDING = /\.([A-Za-z0-9]{1,8})$/u
 /** The name for a path that a tool gave. */
 export const sentName = (path: string): string => {
   const given = path.split("/").at(-1) ?? ""
-  const name = seenText(given).replaceAll(NO_PART, "_").slice(0, NAME_CHARS_MAX).trim().toWellFormed()
+  const name = firstPart(seenText(given).replaceAll(NO_PART, "_"), NAME_CHARS_MAX).trim()
   if (name === "") return "file"
   return isOwn(given) ? `renamed.${ENDING.exec(name)?.[1] ?? "bin"}` : name
 }

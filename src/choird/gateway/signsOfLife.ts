@@ -9,6 +9,7 @@ import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { makeOpenTopic } from "./jobTopics.ts"
 import { Presence } from "./Presence.ts"
 import { TelegramApi } from "./TelegramApi.ts"
+import { lastPart } from "#src/shared/text/placeToCut.ts"
 
 /** Telegram shows the action for five seconds. */
 const TYPING_INTERVAL_MS = 4000
@@ -31,7 +32,7 @@ const shownText = (draft: ShownDraft): string => {
   const shown = (text: string) => chatText({ ...draft, source: "event", text })
   const text = shown(draft.text)
   const room = DRAFT_CHARS_MAX - `${openingOf(draft)} …`.length
-  return text.length <= DRAFT_CHARS_MAX ? text : shown(`…${text.slice(-room).toWellFormed()}`)
+  return text.length <= DRAFT_CHARS_MAX ? text : shown(`…${lastPart(text, room)}`)
 }
 
 /** Shows that the agent types for as long as it works on a message of the DM, or on a report on a job of one. */

@@ -10,6 +10,7 @@ import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/Ho
 import { DeleteInput, RecallAnswer, RecallInput, SearchInput, UpsertInput } from "#src/shared/memory/hostQueries.ts"
 import { Knowledge } from "./Knowledge.ts"
 import { Recall } from "./Recall.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a hit that an agent is sent; drill-down reads the rest. */
 const HIT_CHARS_MAX = 2400
@@ -20,7 +21,7 @@ const RECALL_MS_MAX = 2500
 const WRITE_MS_MAX = 10_000
 
 const cut = (hit: MemoryHit): MemoryHit =>
-  hit.text.length <= HIT_CHARS_MAX ? hit : { ...hit, text: `${hit.text.slice(0, HIT_CHARS_MAX).toWellFormed()}…` }
+  hit.text.length <= HIT_CHARS_MAX ? hit : { ...hit, text: `${firstPart(hit.text, HIT_CHARS_MAX)}…` }
 
 const success = (output: Schema.Json): HostOutcome => ({ status: "success", output })
 

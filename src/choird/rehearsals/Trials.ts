@@ -7,6 +7,7 @@ import { dirname } from "node:path"
 import { Context, Deferred, Effect, FileSystem, Layer, Result, Schema } from "effect"
 import { TRIAL_COMMAND, TrialOutcome, TrialTask } from "#schema/Trial.ts"
 import { agentPrograms } from "#src/choird/runtime/AgentCommand.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The longest trial; the limits of the task's jobs end most of them earlier. */
 export const TRIAL_MS_MAX = 600_000
@@ -43,7 +44,7 @@ export class Trials extends Context.Service<
 const encodeTask = Schema.encodeEffect(Schema.fromJsonString(TrialTask))
 const decodeOutcome = Schema.decodeUnknownEffect(Schema.fromJsonString(TrialOutcome))
 
-const failed = (reason: string) => new TrialFailed({ reason: reason.slice(0, REASON_CHARS_MAX).toWellFormed() })
+const failed = (reason: string) => new TrialFailed({ reason: firstPart(reason, REASON_CHARS_MAX) })
 
 interface Ended {
   readonly code: number | null

@@ -9,6 +9,7 @@ import { valueProblem } from "#src/shared/image/jsonSchema.ts"
 import { EVENT_COLUMNS, EVENT_SIZE } from "#src/choird/sessions/storedEvents.ts"
 import { eventOf, type EventRow, readRow } from "#src/shared/events/eventRow.ts"
 import { RECORD_BYTES_MAX, type RunPlace } from "./recordedRuns.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The newest sessions that are searched for calls of a tool. */
 const SESSIONS_SEARCHED_MAX = 20
@@ -168,7 +169,7 @@ export const worseForCalls = (
       .slice(0, 1)
       .map(
         (first) =>
-          `refuses ${problems.length} of ${calls}: ${first.replaceAll(/\s+/gu, " ").slice(0, PROBLEM_CHARS_MAX).toWellFormed()}`
+          `refuses ${problems.length} of ${calls}: ${firstPart(first.replaceAll(/\s+/gu, " "), PROBLEM_CHARS_MAX)}`
       ),
     ...(today !== undefined && taken.length > 0 && effectOf(today) === "external" && effect !== "external"
       ? [

@@ -7,6 +7,7 @@ import { reportOf } from "#src/shared/session/jobReport.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { jobNameIn, openSpawns } from "./runChanges.ts"
 import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The lifecycle of a running job as people are shown it. */
 type Lifecycle = "INITIALIZING" | "READY" | "BUSY"
@@ -49,8 +50,7 @@ export const revsOfWords = (state: SessionState): ReadonlyArray<number> => [
   ...openSpawns(state).map(({ output_rev }) => output_rev)
 ]
 
-const firstLine = (task_spec: string): string =>
-  (task_spec.trim().split("\n")[0] ?? "").slice(0, TASK_CHARS_MAX).toWellFormed()
+const firstLine = (task_spec: string): string => firstPart(task_spec.trim().split("\n")[0] ?? "", TASK_CHARS_MAX)
 
 const kindOf = (start: CoreJobStart | undefined): JobWords["kind"] => ({
   ...(start?.agent_type === undefined ? {} : { agent_type: start.agent_type }),

@@ -4,6 +4,7 @@ import type { Asserted } from "#schema/Event.ts"
 import type { Assertion, AssertionOp, Expectation } from "#schema/SkillContract.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { PLACES_MAX, type StateValues, valuesAt } from "./statePath.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a value that the outcome of an assertion shows. */
 const SHOWN_CHARS_MAX = 160
@@ -14,7 +15,7 @@ type Json = Schema.Json
 
 const shown = (value: Json | undefined): string => {
   const text = value === undefined ? "nothing" : JSON.stringify(value)
-  return text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX).toWellFormed()}…`
+  return text.length <= SHOWN_CHARS_MAX ? text : `${firstPart(text, SHOWN_CHARS_MAX)}…`
 }
 
 const isSame = (one: Json, other: Json | undefined): boolean =>

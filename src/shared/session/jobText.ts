@@ -8,6 +8,7 @@ import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import { reportText } from "./jobReport.ts"
 import type { CoreLane } from "./State.ts"
+import { lastPart, shortened } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a plan in a line on a job. */
 const PLAN_CHARS_MAX = 240
@@ -20,13 +21,10 @@ const FILE_CHARS_MAX = 60
 /** A model's or a file's text as a part of one line. */
 const inLine = (text: string): string => text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim()
 
-const cut = (text: string, chars: number): string =>
-  text.length <= chars ? text : `${text.slice(0, chars - 1).toWellFormed()}…`
-
 /** A file's name is whatever its maker chose, and people read the line as Choir's. */
 const fileName = (path: string): string => {
   const name = fileNameText(path)
-  return name.length <= FILE_CHARS_MAX ? name : `…${name.slice(1 - FILE_CHARS_MAX).toWellFormed()}`
+  return name.length <= FILE_CHARS_MAX ? name : `…${lastPart(name, FILE_CHARS_MAX - 1)}`
 }
 
 /** A span of time as people say it. */
@@ -63,7 +61,7 @@ const lineBegin = (job_name: JobName): string => `${job_name}: `
 
 /** The line on a plan that the user has not heard of. */
 export const planLine = ({ job_name }: Pick<CoreLane, "job_name">, report: CoreReport): string =>
-  `${lineBegin(job_name)}${cut(planText(report), PLAN_CHARS_MAX)}`
+  `${lineBegin(job_name)}${shortened(planText(report), PLAN_CHARS_MAX)}`
 
 /** The line on a job that was silent for a while. `report` is its newest, `plan` the newest with its plan. */
 export const progressLine = (
@@ -74,7 +72,7 @@ export const progressLine = (
   const { changed, commands, files_read } = core.work
   const counts = { step: core.step, files_read, files_changed: changed.length, commands }
   const far = plan === undefined ? undefined : stepsDone(plan)
-  const phase = report?.phase === undefined ? undefined : cut(inLine(report.phase), PHASE_CHARS_MAX)
+  const phase = report?.phase === undefined ? undefined : shortened(inLine(report.phase), PHASE_CHARS_MAX)
   return `${lineBegin(core.job_name)}${[countsText(counts), far, phase].filter((part) => part !== undefined).join("; ")}`
 }
 
@@ -157,7 +155,7 @@ export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
     ...(task === undefined ? [] : [`  task: ${inLine(task)}`]),
     ...(plan === undefined ? [] : [`  plan: ${stepsDone({ plan })}`]),
     ...(plan ?? []).map((each) => `    ${MARKS[each.state]} ${inLine(each.step)}`),
-    ...(said === undefined ? [] : [`  says: ${cut(inLine(reportText(said)), REPORT_CHARS_MAX)}`]),
+    ...(said === undefined ? [] : [`  says: ${shortened(inLine(reportText(said)), REPORT_CHARS_MAX)}`]),
     ...(question === undefined ? [] : [`  asks: ${inLine(question)} (/answer ${job_name} …)`]),
     `  ${[
       countsText(job),

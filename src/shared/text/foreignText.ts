@@ -4,6 +4,7 @@
  */
 import type { Source } from "#schema/Source.ts"
 import { UNSEEN } from "./unseenCharacters.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 declare const SHOWN: unique symbol
 /** Text from outside in a form that a prompt or a chat may show. Only this file makes it. */
@@ -39,13 +40,14 @@ export const fileNameText = (name: string): ShownText =>
 
 /** One line without anything that a reader does not see. */
 export const oneLine = (text: string, chars_max = FOREIGN_CHARS_MAX): string =>
-  text
-    .slice(0, 4 * chars_max)
-    .replaceAll(UNSEEN, " ")
-    .replaceAll(/\s+/gu, " ")
-    .trim()
-    .slice(0, chars_max)
-    .toWellFormed()
+  firstPart(
+    text
+      .slice(0, 4 * chars_max)
+      .replaceAll(UNSEEN, " ")
+      .replaceAll(/\s+/gu, " ")
+      .trim(),
+    chars_max
+  )
 
 /** The label in front of text from outside. */
 export const labelOf = (sources: ReadonlyArray<Source>): string =>

@@ -4,7 +4,7 @@
 const SEPARATORS = ["\n\n", "\n", " "]
 
 /** UTF-16 units of one character as a reader sees it. Somebody may put thousands of marks on a letter; those are cut between two of them. */
-const CHARACTER_UNITS_MAX = 64
+export const CHARACTER_UNITS_MAX = 64
 /** UTF-16 units before a place that are looked at: a row of flags has no sign of where one begins. */
 const LOOKED_BACK_UNITS_MAX = 4096
 
@@ -44,6 +44,10 @@ export const cutAfter = (text: string, at: number): number => around(text, at)[1
 /** The beginning of a text, in at most so many UTF-16 units. */
 export const firstPart = (text: string, units_max: number): string =>
   (text.length <= units_max ? text : text.slice(0, cutBefore(text, units_max))).toWellFormed()
+
+/** A text in at most so many UTF-16 units, with a sign where its end is left out. */
+export const shortened = (text: string, units_max: number): string =>
+  text.length <= units_max ? text.toWellFormed() : `${firstPart(text, units_max - 1)}…`
 
 /** The end of a text, in at most so many UTF-16 units. */
 export const lastPart = (text: string, units_max: number): string =>
