@@ -36,7 +36,7 @@ const around = (text: string, at: number): readonly [start: number, end: number]
 }
 
 /** The last place up to `at` that is between two characters. */
-export const cutBefore = (text: string, at: number): number => around(text, at)[0]
+const cutBefore = (text: string, at: number): number => around(text, at)[0]
 
 /** The first place from `at` on that is between two characters. */
 export const cutAfter = (text: string, at: number): number => around(text, at)[1]
