@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/model/Vocabulary.ts"
-import { CODE, MAIL } from "./src/shared/program/compiledProgram.ts"
+import { CODE, MAIL, MAIL_READER } from "./src/shared/program/compiledProgram.ts"
 
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
@@ -238,10 +238,12 @@ export default [
   program("postgres-worker", "src/choird/database/postgres-worker.ts"),
   embeddingWorker,
   program("page-worker", "src/choird/workers/page-worker.ts"),
+  program("pdf-worker", "src/choird/workers/pdf-worker.ts"),
   program("browser-worker", "src/choird/workers/browser-worker.ts"),
   choirctl,
   program("choir-agent", "src/agent/launch.ts", [vocabulary]),
   agentCode,
   program(`choir-agent${MAIL.replace(/\.js$/u, "")}`, "src/agent/mail/mailClients.ts", SLIM),
+  program(`choir-agent${MAIL_READER.replace(/\.js$/u, "")}`, "src/agent/mail/mail-worker.ts"),
   program("offline-model", "demo/offline-model/main.ts")
 ]

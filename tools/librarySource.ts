@@ -25,9 +25,25 @@ const PROGRAMS = new Set([
   "embedding-worker.ts",
   "launch.ts",
   "main.ts",
+  "postgres-template.ts",
+  // Of one page and of one PDF:
   "page-worker.ts",
   "pageMarkdown.ts",
-  "postgres-template.ts"
+  "pdf-worker.ts",
+  "pdfText.ts",
+  // Of one mail:
+  "boundedMime.ts",
+  "calendarText.ts",
+  "mail-worker.ts",
+  "mailPeople.ts",
+  "mailWords.ts",
+  "readMime.ts",
+  // Of both:
+  "formValues.ts",
+  "htmlDocument.ts",
+  "htmlMarkdown.ts",
+  "htmlTables.ts",
+  "seenPage.ts"
 ])
 
 const SPECIFIER = /((?:\bfrom|\bimport) |\bimport\()"(#[^"]+|\.\.?\/[^"]+)\.ts"/gu

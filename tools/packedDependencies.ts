@@ -27,9 +27,13 @@ const BUNDLED: ReadonlySet<string> = new Set([
   "@mozilla/readability",
   "@types/dockerode",
   "dockerode",
+  "ical.js",
   "imapflow",
   "linkedom",
-  "turndown"
+  "parse5",
+  "postal-mime",
+  "turndown",
+  "unpdf"
 ])
 
 /** The project's own, at whatever version it has: `effect`, since services and errors are compared by identity, and the types of its Node. */

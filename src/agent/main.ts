@@ -15,7 +15,7 @@ import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
 import { TRIAL_COMMAND } from "#schema/Trial.ts"
 import { RECEIVED_MARK } from "#src/shared/files/receivedMark.ts"
 import { VERSION } from "#src/shared/program/version.ts"
-import { APART } from "#src/shared/program/compiledProgram.ts"
+import { APART, MAIL_READER } from "#src/shared/program/compiledProgram.ts"
 import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
@@ -168,7 +168,10 @@ const program = Effect.gen(function* () {
       Pictures.layer.pipe(Layer.provideMerge(Workspace.layer({ root: options.workspace }))),
       ProcessRunner.layer({ ownsPidNamespace: options["own-pid-namespace"], apart })
     ).pipe(Layer.provideMerge(recovered), (guarded) => Layer.provideMerge(layerWorktrees, guarded))
-    const tools = Layer.merge(ToolRegistry.layer({ rg: options.rg }), AnswerVoice.layer).pipe(
+    const tools = Layer.merge(
+      ToolRegistry.layer({ rg: options.rg, mailReader: besideProgram(MAIL_READER) }),
+      AnswerVoice.layer
+    ).pipe(
       Layer.provideMerge(OutsideApi.layer.pipe(Layer.provide(outsideHttp))),
       Layer.provideMerge(GitAccess.layer({ helper: gitHelper(options.choir) })),
       Layer.provideMerge(layerModels(guards))
@@ -204,6 +207,7 @@ const trial = Effect.flatMap(flags, (options) =>
     workspace: options.workspace,
     choir: options.choir,
     rg: options.rg,
+    mailReader: besideProgram(MAIL_READER),
     apart: probeApart(besideProgram(APART)),
     ownsPidNamespace: options["own-pid-namespace"],
     modelHttp,

@@ -1,32 +1,42 @@
 /** Where Choir unpacks or parses what strangers made: each place is in a process without secrets, or is here with the reason why it need not be. */
 import { readdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 
 /** Modules that unpack, and packages that parse formats. */
 const DECODER =
-  /(?:from|import\()\s*"((?:node:)?zlib|@mozilla\/readability|linkedom|turndown|postal-mime|imapflow|nodemailer|tar-stream|yaml|@energetic-ai\/[\w-]+)"|\b(?:De)?[Cc]ompressionStream\b|\bTextDecoder\(\s*(?!"utf-8")[^)\s]/u
+  /(?:from|import\()\s*"((?:node:)?zlib|@mozilla\/readability|linkedom|parse5|turndown|unpdf|ical\.js|postal-mime|imapflow|nodemailer|tar-stream|yaml|@energetic-ai\/[\w-]+)"|\b(?:De)?[Cc]ompressionStream\b|\bTextDecoder\(\s*(?!"utf-8")[^)\s]/u
 
-/** In the process of the local model and in that of one page (src/choird/workers/page-worker.ts): {@link CLOSED} holds who may load them. */
-const IN_CLOSED_PROCESS = [
+/** The programs of closed processes, which nothing imports: of the local model, of one page, of one PDF, and of one mail. */
+const CLOSED_PROGRAMS = [
+  "src/agent/mail/mail-worker.ts",
   "src/choird/memory/embedding-worker.ts",
-  "src/choird/workers/pageBody.ts",
-  "src/choird/workers/pageMarkdown.ts"
+  "src/choird/workers/page-worker.ts",
+  "src/choird/workers/pdf-worker.ts"
 ]
 
-/** What loads a module of a closed process: its entry alone, which nothing imports. */
-const CLOSED: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "./embedding-worker": [],
-  "./page-worker": [],
-  "./pageBody": ["src/choird/workers/page-worker.ts"],
-  "./pageMarkdown": ["src/choird/workers/page-worker.ts"]
-}
+/** What these are made of, which nothing else may import. */
+const CLOSED_MODULES = [
+  "src/agent/mail/boundedMime.ts",
+  "src/agent/mail/calendarText.ts",
+  "src/agent/mail/mailPeople.ts",
+  "src/agent/mail/mailWords.ts",
+  "src/agent/mail/readMime.ts",
+  "src/choird/workers/pageBody.ts",
+  "src/choird/workers/pageMarkdown.ts",
+  "src/choird/workers/pdfText.ts",
+  "src/choird/workers/reportPage.ts",
+  "src/shared/text/characterSet.ts",
+  "src/shared/web/formValues.ts",
+  "src/shared/web/htmlDocument.ts",
+  "src/shared/web/htmlMarkdown.ts",
+  "src/shared/web/htmlTables.ts",
+  "src/shared/web/seenPage.ts"
+]
 
 /** Everything else, with the reason. */
 const REASONS: Readonly<Record<string, string>> = {
-  "src/agent/mail/boundedMime.ts":
-    "in the agent's sandbox: JavaScript alone, with limits on lines, depth and bytes; nothing is unpacked",
   "src/agent/mail/mailClients.ts":
     "in the agent's sandbox: lines and literals with limits, compression of the connection is off, and no address of a draft is fetched",
   "src/choird/database/Backup.ts": "packs choird's own database",
@@ -67,13 +77,19 @@ const matching = (pattern: RegExp) => sources.filter((path) => pattern.test(code
 
 describe("bytes of strangers", () => {
   it("are unpacked and parsed in closed processes, or where this list says why not", () => {
-    assert.deepStrictEqual(matching(DECODER), [...IN_CLOSED_PROCESS, ...Object.keys(REASONS)].toSorted())
+    const closed = new Set([...CLOSED_PROGRAMS, ...CLOSED_MODULES])
+    assert.deepStrictEqual(
+      matching(DECODER).filter((path) => !closed.has(path)),
+      Object.keys(REASONS).toSorted()
+    )
   })
 
   it("are not decoded by another program that imports the modules of a closed process", () => {
-    for (const [name, expected] of Object.entries(CLOSED)) {
-      const importing = new RegExp(String.raw`(?:from|import\()\s*"(?:[^"]*/)?${name.slice(2)}\.ts"`, "u")
-      assert.deepStrictEqual(matching(importing), expected, name)
+    for (const path of [...CLOSED_PROGRAMS, ...CLOSED_MODULES]) {
+      const importing = new RegExp(String.raw`(?:from|import\()\s*"(?:[^"]*/)?${basename(path)}"`, "u")
+      const open = matching(importing).filter((each) => ![...CLOSED_PROGRAMS, ...CLOSED_MODULES].includes(each))
+      assert.deepStrictEqual(open, [], path)
+      if (CLOSED_PROGRAMS.includes(path)) assert.deepStrictEqual(matching(importing), [], path)
     }
   })
 

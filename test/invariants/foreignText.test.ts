@@ -29,7 +29,6 @@ const READERS: Readonly<Record<string, string>> = {
   "image/SkillRegistry.ts": IMAGE,
   "mail/Draft.ts": NO_TEXT,
   "mail/imap.ts": "results name the senders of mails, failures the server: serverWords",
-  "mail/readMime.ts": "the result names the sender",
   "mail/sendMail.ts": "the codes of a reply by a pattern, failures by serverWords",
   "main.ts": IMAGE,
   "model/Llm.ts": "a provider writes every word of the model",

@@ -22,15 +22,18 @@ const DEPENDENCIES = [
   "effect",
   "gpt-tokenizer",
   "grammy",
+  "ical.js",
   "imapflow",
   "jsonc-parser",
   "linkedom",
   "nodemailer",
+  "parse5",
   "pgvector",
   "playwright-core",
   "postal-mime",
   "tar-stream",
   "turndown",
+  "unpdf",
   "yaml"
 ]
 

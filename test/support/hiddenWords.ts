@@ -69,7 +69,7 @@ export const SHOWING: Readonly<Record<string, string>> = {
   "after a paragraph that ends by itself": `<p style="display:none">x<p>${S}`,
   "visible within the invisible": `<div style="visibility:hidden"><p style="visibility:visible">${S}</p></div>`,
   "small letters": `<p style="font-size:9px">${S}</p>`,
-  "white letters on a dark ground": `<td style="background-color:#123"><font color="#fff">${S}</font></td>`,
+  "white letters on a dark ground": `<table><tr><td style="background-color:#123"><font color="#fff">${S}</font></td></tr></table>`,
   "white letters on a picture": `<div style="background:url(a.png);color:#fff">${S}</div>`,
   "dark letters in white ones": `<div style="color:#fff"><p style="color:#000">${S}</p></div>`,
   "letters cut out of their background": `<h1 style="-webkit-background-clip:text;color:transparent">${S}</h1>`,

@@ -9,6 +9,7 @@ import { emailReceive } from "#src/agent/tools/emailReceive.ts"
 import { emailSend } from "#src/agent/tools/emailSend.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import type { Tool, UsedFiles } from "#src/agent/tools/Tool.ts"
+import { MAIL_READER_PROGRAM } from "./mailReader.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
 import { agentConfig } from "./testing/TestAgent.ts"
 import { laneThatSaw, temporaryWorkspace, toolServices } from "./workspace.ts"
@@ -45,7 +46,10 @@ export const mailTools = Effect.fnUntraced(function* (
   const secret = Redacted.make(`${user}@${MAIL_DOMAIN}:${MAIL_PASSWORD}`)
   const store = yield* Effect.provideContext(SecretStore, services)
   yield* store.replaceAll(new Map([[SECRET, secret]]))
-  const tools = yield* Effect.provideContext(Effect.all([emailSend, emailReceive, emailCheck]), services)
+  const tools = yield* Effect.provideContext(
+    Effect.all([emailSend, emailReceive(MAIL_READER_PROGRAM), emailCheck]),
+    services
+  )
   const [send, receive, check] = tools
   const run = Effect.fnUntraced(function* (tool: Tool, input: unknown, call_id: CallId) {
     const prepared = yield* tool.prepare(input)

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { dirname, join } from "node:path"
+import { MAIL_READER_PROGRAM } from "./mailReader.ts"
 import { rgPath } from "@vscode/ripgrep"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Redacted, Schema } from "effect"
@@ -175,7 +176,7 @@ export const outsideWorld = Effect.fnUntraced(function* (mail: MailServer, texts
         yield* fsSearch(rgPath),
         yield* exec,
         yield* emailSend,
-        yield* emailReceive,
+        yield* emailReceive(MAIL_READER_PROGRAM),
         yield* emailCheck,
         yield* notionQuery,
         yield* webSearch,

@@ -26,7 +26,7 @@ export const layerRegistry = <A, E, R>(
   { choir, root, ...config }: { readonly choir: string; readonly root: string } & Partial<AgentConfig>,
   own: Layer.Layer<A, E, R>
 ) =>
-  ToolRegistry.layer({ rg: "rg" }).pipe(
+  ToolRegistry.layer({ rg: "rg", mailReader: "" }).pipe(
     Layer.provideMerge(ImageTools.layer(choir)),
     Layer.provideMerge(Arbiter.layer),
     Layer.provideMerge(

@@ -59,17 +59,27 @@ export class ToolRegistry extends Context.Service<
     masked(name: string): boolean
   }
 >()("choir/agent/ToolRegistry") {
-  /** `rg` is the search program. */
-  static readonly layer = (options: { readonly rg: string }) => Layer.effect(ToolRegistry, make(options))
+  static readonly layer = (programs: ToolPrograms) => Layer.effect(ToolRegistry, make(programs))
+}
+
+/** The paths of programs that tools start. */
+export interface ToolPrograms {
+  /** The search program. */
+  readonly rg: string
+  /** The program that reads one mail; nobody starts it where the agent has no e-mail account. */
+  readonly mailReader: string
 }
 
 /** The tools of the resources that the agent is bound to when it starts. Others would take room in each of its prompts for nothing. */
-const boundTools = Effect.fnUntraced(function* ({ email, notion, search, voice }: AgentConfig) {
+const boundTools = Effect.fnUntraced(function* (
+  { email, notion, search, voice }: AgentConfig,
+  { mailReader }: ToolPrograms
+) {
   const tools: ReadonlyArray<AnyTool> = [
     ...(search === undefined ? [] : [yield* webSearch]),
     ...(notion === undefined ? [] : [yield* notionQuery]),
     ...(voice === undefined ? [] : [yield* ttsSpeak]),
-    ...(email === undefined ? [] : [yield* emailSend, yield* emailReceive, yield* emailCheck])
+    ...(email === undefined ? [] : [yield* emailSend, yield* emailReceive(mailReader), yield* emailCheck])
   ]
   return tools
 })
@@ -80,7 +90,7 @@ const webTools = Effect.fnUntraced(function* ({ web }: AgentConfig) {
   return web === "fetch" ? [yield* webFetch] : [yield* webFetch, yield* webBrowse]
 })
 
-const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
+const make = Effect.fnUntraced(function* (programs: ToolPrograms) {
   const { config } = (yield* AgentSettings).current()
   const profiles = yield* ProfileRegistry
   // These look into the table of all tools, which is there when a tool runs.
@@ -94,8 +104,8 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     yield* fsRead,
     yield* fsWrite,
     yield* fsEdit,
-    yield* fsSearch(options.rg),
-    yield* fsFind(options.rg),
+    yield* fsSearch(programs.rg),
+    yield* fsFind(programs.rg),
     yield* fsSend,
     yield* exec,
     yield* coreSpawn(() => jobTools([...tools.values()]), yield* makeFindExcerpts(isMasked, offeredTo)),
@@ -112,7 +122,7 @@ const make = Effect.fnUntraced(function* (options: { readonly rg: string }) {
     ...(yield* webTools(config)),
     ...(yield* proposeTools),
     ...(yield* skillTools),
-    ...(yield* boundTools(config))
+    ...(yield* boundTools(config, programs))
   ]
   const tools = new Map<string, AnyTool>(builtIn.map((tool) => [tool.llm.name, tool]))
   // No tool of an image has the name of a built-in one, and an agent's own comes after the global one that it replaces.

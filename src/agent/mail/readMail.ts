@@ -1,10 +1,11 @@
 /** Reading an account's mail. Nothing is marked as read: the person's own mail program may rely on that. */
 import type { FetchMessageObject, ImapFlow, SearchObject } from "imapflow"
 import { Effect } from "effect"
+import type { MailReader } from "./mailReader.ts"
 import { sameAddress } from "./Draft.ts"
 import { imapStep, inFolder, MAIL_BYTES_MAX, openImap } from "./imap.ts"
 import { type MailAccount, MailProblem } from "./MailAccount.ts"
-import { headerText, readMime } from "./readMime.ts"
+import { headerText } from "./shownMail.ts"
 
 /** Mails of one list, and unread ones of one check. */
 export const MAIL_LIST_MAX = 50
@@ -59,7 +60,11 @@ export const listMail = Effect.fn("mail.list")(function* (account: MailAccount, 
 }, Effect.scoped)
 
 /** One mail as a whole. */
-export const readMail = Effect.fn("mail.read")(function* (account: MailAccount, folder: string, uid: number) {
+export const readMail = Effect.fn("mail.read")(function* (
+  account: MailAccount,
+  { folder, uid }: { readonly folder: string; readonly uid: number },
+  read: MailReader
+) {
   const client = yield* openImap(account)
   const found = yield* inFolder(client, account, folder, true, async () => {
     const line = await client.fetchOne(String(uid), LINE, { uid: true })
@@ -74,7 +79,7 @@ export const readMail = Effect.fn("mail.read")(function* (account: MailAccount, 
     return yield* new MailProblem({
       problem: `the mail ${uid} has ${found.line.bytes} bytes; at most ${MAIL_BYTES_MAX} are read`
     })
-  const mail = yield* readMime(found.raw)
+  const mail = yield* read(found.raw)
   // Its sender's address is that of the envelope where the two differ in nothing but spelling.
   return { line: found.line, mail, from: sameAddress(mail.from === "" ? found.line.from : mail.from) }
 }, Effect.scoped)

@@ -1,139 +1,111 @@
-/** A message from the wire, read within limits: its author may have made it to be misread, or never to end. */
-import { Effect } from "effect"
-import { htmlText } from "./htmlText.ts"
-import { MailProblem } from "./MailAccount.ts"
-import { UNSEEN, withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
+/** A message from the wire as a report: its author may have made it to be misread, or never to end, so that it runs in a process of its own. */
+import type { Attachment, Email } from "postal-mime"
+import { boundedMime } from "./boundedMime.ts"
+import { calendarText } from "./calendarText.ts"
+import { deliveryText } from "./deliveryText.ts"
+import {
+  KEPT_BYTES_MAX,
+  MAIL_FILES_MAX,
+  type MailOrder,
+  type MailRead,
+  type MailTrait,
+  REPORT_TEXT_CHARS_MAX
+} from "./mailProtocol.ts"
+import { peopleOf, senderOf } from "./mailPeople.ts"
+import { mailWords } from "./mailWords.ts"
+import { type PlainFile, withoutUuencoded } from "./uuencoded.ts"
 
-/** Reading one message, with pauses for the agent's other work. */
-const MIME_MS_MAX = 20_000
-/** Characters of a mail's text and of a header that a model is shown, and files that are listed. */
-export const MAIL_TEXT_CHARS_MAX = 24_000
-const HEADER_CHARS_MAX = 500
-export const MAIL_FILES_MAX = 50
-const PEOPLE_MAX = 50
+/** Mails within a mail whose words are shown. */
+const ATTACHED_MAX = 3
 
-export interface MailPart {
-  readonly name: string
+const bytesOf = ({ content }: Attachment): Uint8Array =>
+  typeof content === "string" ? Buffer.from(content) : new Uint8Array(content)
+const textOf = (file: Attachment): string => Buffer.from(bytesOf(file)).toString("utf8")
+
+const isCalendar = ({ mimeType }: Attachment) => /^(?:text\/calendar|application\/ics)$/u.test(mimeType)
+const isReport = ({ mimeType }: Attachment) => /^message\/(?:global-)?delivery-status$/u.test(mimeType)
+const isMail = ({ mimeType }: Attachment) => /^message\/(?:rfc822|global)$/u.test(mimeType)
+
+/** The invitations of a mail. Programs send the same one as a part and as a file. */
+const invitations = ({ attachments }: Email) => {
+  const texts = attachments.filter(isCalendar).map((file) => calendarText(textOf(file)))
+  return { texts: [...new Set(texts)].filter((text) => text !== undefined), isUnread: texts.includes(undefined) }
+}
+
+const traitsOf = ({ attachments, headers }: Email): ReadonlyArray<MailTrait> => {
+  const type = headers.find(({ key }) => key === "content-type")?.value.toLowerCase() ?? ""
+  const has = (pattern: RegExp) => pattern.test(type) || attachments.some(({ mimeType }) => pattern.test(mimeType))
+  return [
+    ...(has(/^application\/(?:vnd\.)?ms-tnef/u) ? (["winmail"] as const) : []),
+    ...(has(/^application\/(?:x-)?pkcs7-mime/u) ? (["smime"] as const) : []),
+    ...(has(/^application\/pgp-encrypted/u) || type.includes("application/pgp-encrypted") ? (["pgp"] as const) : [])
+  ]
+}
+
+/** The words of a mail within a mail. */
+const attachedText = async (file: Attachment): Promise<string> => {
+  const inner = await boundedMime(bytesOf(file))
+  const { address, name } = senderOf(inner)
+  const heads = {
+    From: name === "" ? address : `${name} <${address}>`,
+    Date: inner.date ?? "",
+    Subject: inner.subject ?? ""
+  }
+  const lines = Object.entries(heads).flatMap(([key, value]) => (value === "" ? [] : [`${key}: ${value}`]))
+  return ["---- attached mail ----", ...lines, "", mailWords(inner.text ?? "", inner.html ?? "").text].join("\n")
+}
+
+/** The words of the mails within a mail; of a report only the subject of the mail that it is about. */
+const attachedTexts = async ({ attachments }: Email): Promise<ReadonlyArray<string>> => {
+  const files = attachments.filter(isMail).slice(0, ATTACHED_MAX)
+  if (!attachments.some(isReport)) return await Promise.all(files.map(attachedText))
+  const subjects = await Promise.all(files.map(async (file) => (await boundedMime(bytesOf(file))).subject ?? ""))
+  return subjects.flatMap((subject) => (subject === "" ? [] : [`Subject of the mail: ${subject}`]))
+}
+
+interface ListedFile {
+  readonly name: string | null
   readonly type: string
   readonly bytes: Uint8Array
 }
 
-export interface ReadMail {
-  /** The address that the mail gives as its sender's; empty where it gives none. */
-  readonly from: string
-  readonly from_name: string
-  readonly to: ReadonlyArray<string>
-  readonly cc: ReadonlyArray<string>
-  readonly reply_to: ReadonlyArray<string>
-  readonly subject: string
-  readonly date: string
-  readonly message_id: string
-  readonly text: string
-  readonly is_cut: boolean
-  /** Its plain part says something that its HTML does not show, as mail programs do. `text` is of the HTML, where that has any words. */
-  readonly differs: boolean
-  readonly files: ReadonlyArray<MailPart>
-  readonly files_left_out: number
-}
+const filesOf = ({ attachments }: Email, plain: ReadonlyArray<PlainFile>): ReadonlyArray<ListedFile> => [
+  ...attachments.map((file) => ({ name: file.filename, type: file.mimeType, bytes: bytesOf(file) })),
+  ...plain.map(({ bytes, name }) => ({ name, type: "application/octet-stream", bytes }))
+]
 
-/** A header on one line, without what cannot be seen. */
-export const headerText = (text: string | undefined): string =>
-  (text ?? "")
-    .slice(0, 4 * HEADER_CHARS_MAX)
-    .replaceAll(UNSEEN, " ")
-    .replaceAll(/\s+/gu, " ")
-    .trim()
-    .slice(0, HEADER_CHARS_MAX)
-    .toWellFormed()
-
-/** Body text without control and invisible characters. */
-const bodyText = (text: string): string =>
-  withoutUnseen(text.replaceAll(/\r\n?/gu, "\n"))
-    .replaceAll(/\n{3,}/gu, "\n\n")
-    .toWellFormed()
-    .trim()
-
-/** A file name that is a name: no path, no hidden file, nothing invisible. */
-const safeFileName = (name: string | null, index: number): string => {
-  const last = (name ?? "").slice(0, 1000).replaceAll("\\", "/").split("/").at(-1) ?? ""
-  const safe = last
-    .normalize("NFKC")
-    .replaceAll(UNSEEN, "\0")
-    .replaceAll(/[^\p{L}\p{N}._ -]+/gu, "_")
-    .replace(/^[. -]+/u, "")
-    .slice(-80)
-  return safe.toWellFormed() === "" ? `file-${index + 1}` : safe.toWellFormed()
-}
-
-interface Person {
-  readonly address?: string | undefined
-  readonly group?: ReadonlyArray<Person> | undefined
-  readonly name: string
-}
-
-const addresses = (people: ReadonlyArray<Person> | undefined): ReadonlyArray<string> =>
-  (people ?? [])
-    .flatMap((person) => person.group ?? [person])
-    .slice(0, PEOPLE_MAX)
-    .flatMap(({ address }) => (address === undefined || address === "" ? [] : [headerText(address)]))
-
-const bytesOf = (content: ArrayBuffer | Uint8Array | string): Uint8Array =>
-  typeof content === "string" ? Buffer.from(content) : new Uint8Array(content)
-
-/** Words of the plain part that the HTML lacks, from which on the two say different things. */
-const OWN_WORDS_MIN = 3
-
-const wordsOf = (text: string): ReadonlyArray<string> =>
-  text
-    .replaceAll(/https?:\S+/giu, " ")
-    .toLowerCase()
-    .match(/[\p{L}\p{N}]{3,}/gu) ?? []
-
-/** The words of a mail as a mail program shows them: those of its HTML where it has some. */
-const shownWords = (plain: string, html: string): { readonly words: string; readonly differs: boolean } => {
-  const isHtml = html.trim() !== ""
-  const seen = isHtml ? htmlText(html) : ""
-  // A mail of pictures alone often has its words in the plain part only.
-  if (seen === "") return { words: plain, differs: isHtml && plain.trim() !== "" }
-  const shown = new Set(wordsOf(seen))
-  const own = new Set(wordsOf(plain.slice(0, 4 * MAIL_TEXT_CHARS_MAX)).filter((word) => !shown.has(word)))
-  return { words: seen, differs: own.size >= OWN_WORDS_MIN }
-}
-
-/** The parts of a message, or why it cannot be read. */
-export const readMime = Effect.fn("mail.readMime")(function* (raw: Uint8Array) {
-  const { boundedMime } = yield* Effect.promise(() => import("./mailClients.ts"))
-  const unreadable = (why: string) => new MailProblem({ problem: `the mail cannot be read: ${why}` })
-  const mail = yield* Effect.tryPromise({
-    try: (signal) => boundedMime(raw, signal),
-    catch: (error) => unreadable(headerText(error instanceof Error ? error.message : ""))
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: MIME_MS_MAX,
-      orElse: () => Effect.fail(unreadable(`it takes more than ${MIME_MS_MAX} ms`))
-    })
-  )
-  const { differs, words } = shownWords(mail.text ?? "", mail.html ?? "")
-  const text = bodyText(words.slice(0, 4 * MAIL_TEXT_CHARS_MAX))
-  const from = mail.from?.group?.[0] ?? mail.from
-  const read: ReadMail = {
-    from: headerText(from?.address),
-    from_name: headerText(from?.name),
-    to: addresses(mail.to),
-    cc: addresses(mail.cc),
-    reply_to: addresses(mail.replyTo),
-    subject: headerText(mail.subject),
-    date: headerText(mail.date),
-    message_id: headerText(mail.messageId),
-    text: text.slice(0, MAIL_TEXT_CHARS_MAX).toWellFormed(),
-    is_cut: text.length > MAIL_TEXT_CHARS_MAX || words.length > 4 * MAIL_TEXT_CHARS_MAX,
-    differs,
-    files: mail.attachments.slice(0, MAIL_FILES_MAX).map(({ content, filename, mimeType }, index) => ({
-      name: safeFileName(filename, index),
-      type: headerText(mimeType).slice(0, 100),
-      bytes: bytesOf(content)
+/** The report of a message. @throws where it cannot be read. */
+export const readMime = async (raw: Uint8Array, { withFiles }: MailOrder): Promise<MailRead> => {
+  const mail = await boundedMime(raw)
+  const plain = withoutUuencoded(mail.text ?? "")
+  const { differs, text } = mailWords(plain.text, mail.html ?? "")
+  const { isUnread, texts } = invitations(mail)
+  const reports = mail.attachments.filter(isReport).map((file) => deliveryText(textOf(file)))
+  const parts = [...reports, ...texts, text, ...(await attachedTexts(mail))]
+  const whole = parts.filter((part) => part.trim() !== "").join("\n\n")
+  const files = filesOf(mail, plain.files)
+  return {
+    _tag: "Read",
+    from: senderOf(mail),
+    to: peopleOf(mail, "to"),
+    cc: peopleOf(mail, "cc"),
+    reply_to: peopleOf(mail, "reply-to"),
+    subject: mail.subject ?? "",
+    date: mail.date ?? "",
+    message_id: mail.messageId ?? "",
+    text: whole.slice(0, REPORT_TEXT_CHARS_MAX),
+    is_cut: whole.length > REPORT_TEXT_CHARS_MAX,
+    traits: [
+      ...(differs ? (["differs"] as const) : []),
+      ...traitsOf(mail),
+      ...(isUnread ? (["unread_invite"] as const) : [])
+    ],
+    files: files.slice(0, MAIL_FILES_MAX).map(({ bytes, name, type }) => ({
+      name,
+      type,
+      bytes: bytes.length,
+      ...(withFiles && bytes.length <= KEPT_BYTES_MAX ? { base64: Buffer.from(bytes).toString("base64") } : {})
     })),
-    files_left_out: Math.max(0, mail.attachments.length - MAIL_FILES_MAX)
+    files_left_out: Math.max(0, files.length - MAIL_FILES_MAX)
   }
-  return read
-})
+}

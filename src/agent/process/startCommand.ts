@@ -43,6 +43,8 @@ export interface Command {
   readonly reads?: (chunk: Buffer) => void
   /** Whether it can open no socket, nor anything that it starts. */
   readonly offline?: boolean
+  /** The kept part of its standard output, where it is not {@link EXEC_OUTPUT_BYTES_MAX}. */
+  readonly stdout_bytes_max?: number
 }
 
 export class CommandNotStarted extends Schema.TaggedError<CommandNotStarted>()("CommandNotStarted", {
@@ -131,7 +133,7 @@ export const startCommand = (call_id: CallId, command: Command, apart: Apart): R
     started: Deferred.makeUnsafe(),
     exited: Deferred.makeUnsafe(),
     closed: Deferred.makeUnsafe(),
-    stdout: new OutputRing(EXEC_OUTPUT_BYTES_MAX),
+    stdout: new OutputRing(command.stdout_bytes_max ?? EXEC_OUTPUT_BYTES_MAX),
     stderr: new OutputRing(EXEC_OUTPUT_BYTES_MAX)
   }
   child.stdout?.on("data", command.reads ?? ((chunk: Buffer) => running.stdout.push(chunk)))

@@ -1,11 +1,15 @@
 /** choir.email.receive: lists mails of the account that the agent is bound to, or reads one. Nothing is marked as read. */
 import { Effect, Schema } from "effect"
+import type { CallId } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import { sourceOf } from "#src/shared/session/sources.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { makeMailAccount, type MailAccount } from "#src/agent/mail/MailAccount.ts"
+import { type MailTrait } from "#src/agent/mail/mailProtocol.ts"
+import { mailReader } from "#src/agent/mail/mailReader.ts"
 import { listMail, MAIL_LIST_MAX, type MailQuery, readMail } from "#src/agent/mail/readMail.ts"
-import type { MailPart } from "#src/agent/mail/readMime.ts"
+import type { MailPart } from "#src/agent/mail/shownMail.ts"
+import { ProcessRunner } from "#src/agent/process/ProcessRunner.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
@@ -15,8 +19,6 @@ const QUERY_CHARS_MAX = 200
 /** Attachments that are kept, all together. */
 const KEPT_FILES = { files: 200, bytes: 200 * 1024 * 1024 }
 const KEPT_IN = ".choirtmp/mail"
-/** Beyond it a file stays in the mail: tools do not read larger ones. */
-const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 const Words = Schema.String.check(
   Schema.isMaxLength(QUERY_CHARS_MAX),
@@ -60,9 +62,15 @@ const queryOf = (input: Input): MailQuery => {
   return { folder, limit, before_uid, search: { ...search, ...(unread === true ? { seen: false } : {}) } }
 }
 
-/** A mail program shows one of the two, and its reader knows nothing of the other. */
-const DIFFERS =
-  "the plain part of this mail and its HTML say different things; people see the HTML, which is given here"
+/** Facts about a mail that its words do not show. A mail program shows one of two parts, and its reader knows nothing of the other. */
+const NOTES: Readonly<Record<MailTrait, string>> = {
+  differs: "the plain part of this mail and its HTML say different things; people see the HTML, which is given here",
+  winmail:
+    "this mail has a winmail.dat file, in a format of Outlook that is not read here; the sender can send it as HTML or plain text",
+  smime: "this mail is signed or encrypted by S/MIME in one file (smime.p7m), which is not read here",
+  pgp: "this mail is encrypted by PGP, which is not read here",
+  unread_invite: "this mail has a calendar file that cannot be read"
+}
 
 /** The senders of mails, which is where their words come from. */
 export const sendersOf = (mails: ReadonlyArray<{ readonly from: string }>): ReadonlyArray<Source> =>
@@ -80,29 +88,29 @@ const list = Effect.fnUntraced(function* (account: MailAccount, input: Input) {
   return outcome
 })
 
-export const emailReceive = Effect.gen(function* () {
+/** @param program the path of the program that reads one mail. */
+export const emailReceive = Effect.fnUntraced(function* (program: string) {
   const workspace = yield* Workspace
+  const processes = yield* ProcessRunner
   const account = yield* makeMailAccount
   const decode = decodeInput(Input)
 
   const keep = (uid: number, files: ReadonlyArray<MailPart>) =>
-    Effect.forEach(files, ({ bytes, name, type }, index) => {
-      const told = { name, type, bytes: bytes.length }
-      if (bytes.length > KEPT_BYTES_MAX) return Effect.succeed({ ...told, problem: "too large to be written" })
-      const path = `${KEPT_IN}/${uid}-${index + 1}-${name}`
-      return Effect.match(workspace.keep(path, bytes, KEPT_FILES), {
+    Effect.forEach(files, ({ content, ...told }, index) => {
+      if (content === undefined) return Effect.succeed({ ...told, problem: "too large to be written" })
+      const path = `${KEPT_IN}/${uid}-${index + 1}-${told.name}`
+      return Effect.match(workspace.keep(path, content, KEPT_FILES), {
         onSuccess: () => ({ ...told, path }),
         onFailure: ({ message }) => ({ ...told, problem: message })
       })
     })
 
-  const read = Effect.fnUntraced(function* (taken: MailAccount, uid: number, input: Input) {
-    const { from, mail } = yield* readMail(taken, input.folder ?? "INBOX", uid)
-    const { differs, files, files_left_out, is_cut, ...words } = mail
-    const told =
-      input.save_attachments === true
-        ? yield* keep(uid, files)
-        : files.map(({ bytes, name, type }) => ({ name, type, bytes: bytes.length }))
+  const read = Effect.fnUntraced(function* (taken: MailAccount, uid: number, input: Input, call_id: CallId) {
+    const withFiles = input.save_attachments === true
+    const reader = mailReader({ processes, program, call_id, withFiles })
+    const { from, mail } = yield* readMail(taken, { folder: input.folder ?? "INBOX", uid }, reader)
+    const { files, files_left_out, is_cut, traits, ...words } = mail
+    const told = withFiles ? yield* keep(uid, files) : files.map(({ bytes, name, type }) => ({ name, type, bytes }))
     const outcome: ToolOutcome = {
       status: "success",
       summary: is_cut ? "the mail is longer than this; the end is left out" : "the whole mail",
@@ -116,7 +124,7 @@ export const emailReceive = Effect.gen(function* () {
         ...(files_left_out === 0 ? {} : { files_left_out })
       },
       sources: sendersOf([{ from }]),
-      ...(differs ? { notes: [DIFFERS] } : {})
+      ...(traits.length === 0 ? {} : { notes: traits.map((trait) => NOTES[trait]) })
     }
     return outcome
   })
@@ -138,9 +146,11 @@ export const emailReceive = Effect.gen(function* () {
         // What is written there came from outside.
         effect: input.save_attachments === true ? "workspace" : "none",
         readOnly: input.save_attachments !== true,
-        run: () =>
+        run: ({ call_id }) =>
           account.pipe(
-            Effect.flatMap((taken) => (input.uid === undefined ? list(taken, input) : read(taken, input.uid, input))),
+            Effect.flatMap((taken) =>
+              input.uid === undefined ? list(taken, input) : read(taken, input.uid, input, call_id)
+            ),
             Effect.catch((error) => Effect.succeed(refusal(error)))
           )
       }

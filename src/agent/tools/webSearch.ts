@@ -1,7 +1,6 @@
 /** choir.web.search: pages of the web that fit words, by Brave's API. */
 import { Effect, Redacted, Schema } from "effect"
 import { llmView } from "#src/agent/model/llmView.ts"
-import { htmlText } from "#src/agent/mail/htmlText.ts"
 import {
   OUTSIDE_ANSWER_MS_MAX,
   OUTSIDE_WAIT_MS_MAX,
@@ -75,7 +74,26 @@ const Answer = Schema.Struct({
 })
 const decodeAnswer = Schema.decodeUnknownOption(Answer)
 
-const part = (text: string): string => oneLine(htmlText(text), PART_CHARS_MAX)
+/** The signs that the engine writes in another way within its texts, which otherwise are not HTML. */
+const SIGNS: Readonly<Record<string, string>> = {
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  "#x27": "'",
+  "#39": "'",
+  nbsp: " ",
+  amp: "&"
+}
+
+const part = (text: string): string => {
+  const plain = text.replaceAll(/<\/?[a-z][^>]*>/giu, "")
+  const words = plain.replaceAll(
+    /&(lt|gt|quot|apos|#x27|#39|nbsp|amp);/giu,
+    (sign, name: string) => SIGNS[name.toLowerCase()] ?? sign
+  )
+  return oneLine(words, PART_CHARS_MAX)
+}
 
 const isWeb = (url: string): boolean => /^https?:\/\/[!-~]+$/u.test(url) && url.length <= URL_CHARS_MAX
 

@@ -112,7 +112,7 @@ const layerSession = (task: TrialTask, tools: ReturnType<typeof makeRecordedTool
     Workspace.layer({ root })
   )
   return layerTrial(
-    { session_id: SESSION, config: unasked(task), secrets, skills, rg: "rg" },
+    { session_id: SESSION, config: unasked(task), secrets, skills, rg: "rg", mailReader: "" },
     surroundings,
     model,
     tools.layer

@@ -81,6 +81,7 @@ interface ContainedPlace {
   readonly workspace: string
   readonly choir: string
   readonly rg: string
+  readonly mailReader: string
   readonly apart: Apart
   readonly ownsPidNamespace: boolean
   /** For models, and for the services of the agent's resources. */
@@ -162,7 +163,7 @@ const layerSurroundings = (place: ContainedPlace, task: ContainedTask) => {
 
 const layerOf = (place: ContainedPlace, task: ContainedTask, instead: Parameters<typeof layerTrial>[3]) =>
   layerTrial(
-    { ...task, skills: task.type === "skill" ? task.skills : [], rg: place.rg },
+    { ...task, skills: task.type === "skill" ? task.skills : [], rg: place.rg, mailReader: place.mailReader },
     layerSurroundings(place, task),
     Layer.provide(Llm.layer, place.modelHttp),
     instead

@@ -6,7 +6,7 @@ import type { SkillSpec } from "#schema/Skill.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { LockManager } from "#src/agent/calls/LockManager.ts"
-import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
+import { type ToolPrograms, ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
 import type { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
@@ -29,13 +29,11 @@ import type { Workspace } from "#src/agent/workspace/Workspace.ts"
 /** A resource that no trial has. */
 export const ANYTHING = ResourceName.make("trial")
 
-export interface TrialSession {
+export interface TrialSession extends ToolPrograms {
   readonly session_id: SessionId
   readonly config: AgentConfig
   readonly secrets: Readonly<Record<SecretName, Redacted.Redacted>>
   readonly skills: ReadonlyArray<SkillSpec>
-  /** The search program. */
-  readonly rg: string
 }
 
 /** The services that differ between trials: where tools act, or how they are kept from it. */
@@ -101,7 +99,7 @@ export const layerTrial = <E, R>(
   const own = layerOwnSession(session)
   const grounds = Layer.provideMerge(surroundings, own)
   const authority = Layer.provideMerge(Layer.mergeAll(Arbiter.layer, layerNoReplication), grounds)
-  const registry = instead(ToolRegistry.layer({ rg: session.rg }))
+  const registry = instead(ToolRegistry.layer({ rg: session.rg, mailReader: session.mailReader }))
   return ToolRunner.layer.pipe(
     Layer.provideMerge(registry),
     Layer.provideMerge(layerModels(Layer.provideMerge(Layer.merge(Budget.layer, model), authority)))

@@ -7,7 +7,7 @@ import { CgroupName } from "./Cgroups.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
 import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
-import { APART, CACHE, CODE, MAIL } from "#src/shared/program/compiledProgram.ts"
+import { APART, CACHE, CODE, MAIL, MAIL_READER } from "#src/shared/program/compiledProgram.ts"
 
 /** A name of the IANA database as a program may be handed it: no path, no rule of POSIX, no offset. */
 const NAME = /^[A-Za-z][A-Za-z0-9_+-]{0,30}(?:\/[A-Za-z0-9][A-Za-z0-9_+-]{0,30}){0,2}$/u
@@ -29,10 +29,17 @@ export const hostTimeZone = (): string | undefined =>
   checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
 
 /**
- * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, `mail` the clients of mail servers, and `apart` runs commands
- * apart from each other and without a network; an agent can run without any of them.
+ * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, `mail` the clients of mail servers, `mailReader` the program that reads
+ * one mail, and `apart` runs commands apart from each other and without a network; an agent can run without any of them.
  */
-const SUFFIXES = { code: CODE, cache: CACHE, vocabulary: ".o200k", mail: MAIL, apart: APART } as const
+const SUFFIXES = {
+  code: CODE,
+  cache: CACHE,
+  vocabulary: ".o200k",
+  mail: MAIL,
+  mailReader: MAIL_READER,
+  apart: APART
+} as const
 
 export type ProgramPart = keyof typeof SUFFIXES
 

@@ -9,8 +9,9 @@ import { readLines } from "./boundedLines.ts"
 import { PageWaitFactor } from "./PageWaitFactor.ts"
 import { type PageOrder, PageReport, type PageText, REPORT_BYTES_MAX } from "./pageProtocol.ts"
 
-/** Reading one page, once its process has started. */
+/** Reading one page or one PDF, once its process has started. */
 const PAGE_MS_MAX = 2000
+const PDF_MS_MAX = 10_000
 /** The start of a process, on a machine that is busy. */
 const START_MS_MAX = 20_000
 /** The heap of a process. */
@@ -32,23 +33,29 @@ const FLAGS = [
 export class PageUnreadable extends Schema.TaggedError<PageUnreadable>()("PageUnreadable", {
   problem: Schema.String,
   /** The address that the page names for its Markdown version. */
-  markdown: Schema.optionalKey(Schema.String)
+  markdown: Schema.optionalKey(Schema.String),
+  /** The address of the page that it leads to by itself. */
+  refresh: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     return `the page cannot be read: ${this.problem}`
   }
 }
 
-/** A page as text, and the address that it names for its Markdown version. */
-export interface ReadPage extends PageText {
-  readonly markdown?: string
-}
+/** The addresses that a page names of other pages with what it means. */
+type Offers = Pick<PageUnreadable, "markdown" | "refresh">
+
+/** A page as text, and the addresses that it names. */
+export type ReadPage = PageText & Offers
 
 interface ReaderOptions {
   readonly pageMs?: number | undefined
   /** The program of the process. */
   readonly program?: URL | undefined
 }
+
+/** The programs of the build, by what they read. */
+const programFor = ({ form }: PageOrder): string => builtProgram(form === "pdf" ? "pdf-worker" : "page-worker")
 
 /** Reads pages. */
 export class PageReader extends Context.Service<
@@ -63,9 +70,13 @@ export class PageReader extends Context.Service<
       PageReader,
       Effect.gen(function* () {
         const turn = yield* Semaphore.make(PAGES_READ_MAX)
-        const pageMs = options.pageMs ?? PAGE_MS_MAX * (yield* PageWaitFactor)
-        const program = options.program === undefined ? builtProgram("page-worker") : fileURLToPath(options.program)
-        return PageReader.of({ read: (page, body) => turn.withPermit(readIn({ program, pageMs }, page, body)) })
+        const factor = yield* PageWaitFactor
+        const given = options.program === undefined ? undefined : fileURLToPath(options.program)
+        const readingOf = (page: PageOrder): Reading => ({
+          program: given ?? programFor(page),
+          pageMs: options.pageMs ?? factor * (page.form === "pdf" ? PDF_MS_MAX : PAGE_MS_MAX)
+        })
+        return PageReader.of({ read: (page, body) => turn.withPermit(readIn(readingOf(page), page, body)) })
       })
     )
 }
@@ -86,7 +97,7 @@ const readIn = ({ pageMs, program }: Reading, page: PageOrder, body: Uint8Array)
     }
     // The process ends with any answer: one that is late would still work on its page, for as long as that pleases.
     let isAnswered = false
-    let offered: { readonly markdown?: string } = {}
+    let offered: Offers = {}
     const answer = (answered: Effect.Effect<ReadPage, PageUnreadable>) => {
       if (isAnswered) return
       isAnswered = true
@@ -105,8 +116,10 @@ const readIn = ({ pageMs, program }: Reading, page: PageOrder, body: Uint8Array)
       const report = Option.getOrUndefined(decodeReport(line))
       if (report === undefined) fail("its process sent something other than a report")
       else if (report._tag === "Ready") begin()
-      else if (report._tag === "Offers") offered = { markdown: report.markdown }
-      else if (report._tag === "Read") answer(Effect.succeed({ ...report.page, ...offered }))
+      else if (report._tag === "Offers") {
+        const { _tag, ...addresses } = report
+        offered = addresses
+      } else if (report._tag === "Read") answer(Effect.succeed({ ...report.page, ...offered }))
       else fail(report.problem)
     }
     child.stdin?.on("error", () => undefined)

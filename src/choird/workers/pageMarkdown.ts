@@ -1,102 +1,103 @@
 /** A page of the web as Markdown: the article where there is one, else all of it. Pure; the page is hostile, so it runs in a process of its own. */
 import { Readability } from "@mozilla/readability"
-import { parseHTML } from "linkedom"
-import TurndownService from "turndown"
-import { UNSEEN, withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
+import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { showValues } from "#src/shared/web/formValues.ts"
+import { type HtmlDocument, htmlDocument, type HtmlElement, wordsIn } from "#src/shared/web/htmlDocument.ts"
+import { htmlMarkdown } from "#src/shared/web/htmlMarkdown.ts"
+import { removeUnseen } from "#src/shared/web/seenPage.ts"
 import type { PageText } from "./pageProtocol.ts"
-import { type PageNode, removeUnseen } from "./seenPage.ts"
 
 /** Characters of a title. */
 const TITLE_CHARS_MAX = 300
 /** An article below this length is not the page's content. */
 const ARTICLE_CHARS_MIN = 200
+/** The part of a page's words that an article has to have; of one with less the rest is content too, such as answers and prices. */
+const ARTICLE_SHARE_MIN = 0.6
 /** Characters of an address within the text; longer ones carry data and no meaning. */
 const ADDRESS_CHARS_MAX = 500
 
-/** An address that a reader can follow, or `undefined`. */
-const addressOf = (href: string | null, base: string): string | undefined => {
-  const url = href === null ? null : URL.parse(href, base)
-  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) return undefined
-  return url.href.length <= ADDRESS_CHARS_MAX ? url.href : undefined
-}
+/** The parts around the content of a page. */
+const AROUND =
+  "nav, aside, body > header, body > footer, [role=navigation], [role=banner], [role=contentinfo], [role=search]"
+/** Comments of readers below an article, which may hold the answer that somebody looks for. */
+const COMMENTS =
+  "#comments, #answers, #responses, #disqus_thread, .comments, .comment-list, .comments-area, [itemprop=comment], [aria-label=Comments]"
+/** Words by which two parts of a page are the same. */
+const SAME_CHARS = 100
+const SCRIPTS = "script, style, noscript, template"
 
-/** The part of the DOM that is used here; the project has no types of browsers. */
-interface Element extends PageNode {
-  readonly children: Iterable<Element>
-  getAttribute(name: string): string | null
-  querySelector(selector: string): Element | null
-  querySelectorAll(selector: string): Iterable<Element>
-}
-interface Document extends Element {
-  readonly body: Element | null
-  readonly documentElement: Element
-}
-
-const oneLine = (text: string) => text.replace(/\s+/gu, " ").trim()
-
-const cellsOf = (row: Element): ReadonlyArray<string> =>
-  Array.from(row.children, (cell) => oneLine(cell.textContent ?? "").replaceAll("|", String.raw`\|`))
-
-const tableOf = (table: Element): string => {
-  const rows = [...table.querySelectorAll("tr")].map(cellsOf).filter((cells) => cells.length > 0)
-  const [head, ...body] = rows
-  if (head === undefined) return ""
-  const line = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
-  return `\n\n${[line(head), line(head.map(() => "---")), ...body.map(line)].join("\n")}\n\n`
-}
-
-// A table within a table is layout.
-const isPlainTable = (node: Element) => node.nodeName === "TABLE" && node.querySelector("table") === null
-
-const converter = (base: string) =>
-  new TurndownService({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-", emDelimiter: "*" })
-    .remove(["script", "style", "noscript", "template", "iframe", "object", "head"])
-    .addRule("links", {
-      filter: "a",
-      replacement: (content, node) => {
-        const address = addressOf(node.getAttribute("href"), base)
-        const words = oneLine(content)
-        return address === undefined || words === "" ? content : `[${words}](${address})`
-      }
-    })
-    .addRule("images", {
-      filter: "img",
-      replacement: (_content, node) => {
-        const words = oneLine(node.getAttribute("alt") ?? "")
-        return words === "" ? "" : `[image: ${words}]`
-      }
-    })
-    .addRule("tables", {
-      filter: (node) => isPlainTable(node),
-      replacement: (_content, node) => tableOf(node)
-    })
-
-/** A parser that does not repair: what has no body gets one. */
-const documentOf = (html: string): Document => {
-  const whole = /<body[\s>]/iu.test(html) ? html : `<!doctype html><html><body>${html}</body></html>`
-  return parseHTML(whole).document
-}
-
-/** The same without what its readers do not see. */
-const seenDocumentOf = (html: string): Document => {
-  const document = documentOf(html)
-  removeUnseen(document.documentElement, document.querySelectorAll("style"))
-  return document
+/** The page without what is around its content. */
+const contentOf = (document: HtmlDocument): HtmlElement => {
+  const { body } = document.cloneNode(true)
+  for (const part of Array.from(body.querySelectorAll(`${AROUND}, ${SCRIPTS}`))) part.remove()
+  return body
 }
 
 /** The article that Readability finds, as a document of its own. */
-const articleOf = (document: Document): Element | undefined => {
-  const article = new Readability(document, { keepClasses: true }).parse()
-  if ((article?.textContent ?? "").trim().length < ARTICLE_CHARS_MIN) return undefined
-  return documentOf(article?.content ?? "").body ?? undefined
+const articleOf = (document: HtmlDocument): HtmlElement | undefined => {
+  const article = new Readability(document.cloneNode(true), { keepClasses: true }).parse()
+  const words = (article?.textContent ?? "").trim()
+  return words.length < ARTICLE_CHARS_MIN ? undefined : htmlDocument(article?.content ?? "").body
+}
+
+/** An article with the comments that were left out of it. */
+const withComments = (article: HtmlElement, document: HtmlDocument): HtmlElement => {
+  const told = wordsIn(article)
+  const left = Array.from(document.body.querySelectorAll(COMMENTS)).filter((part) => {
+    const words = wordsIn(part)
+    return words !== "" && !told.includes(words.slice(0, SAME_CHARS))
+  })
+  for (const part of left)
+    if (!left.some((other) => other !== part && isWithin(part, other))) article.appendChild(part.cloneNode(true))
+  return article
+}
+
+const isWithin = (part: HtmlElement, other: HtmlElement): boolean => {
+  for (let above = part.parentNode; above !== null; above = above.parentNode) if (above === other) return true
+  return false
+}
+
+/** The part of a page that a person reads: its article, unless that leaves out much of the content. */
+const readable = (document: HtmlDocument): HtmlElement => {
+  const content = contentOf(document)
+  const all = wordsIn(content).length
+  const article = articleOf(document)
+  if (article !== undefined && wordsIn(article).length >= ARTICLE_SHARE_MIN * all)
+    return withComments(article, document)
+  return all === 0 ? document.body : content
+}
+
+/** The title of the page, and not that of a picture in it. */
+const titleOf = (document: HtmlDocument): string => {
+  const title = Array.from(document.querySelectorAll("title")).find((each) => each.closest("svg") === null)
+  return (title === undefined ? "" : wordsIn(title)).slice(0, TITLE_CHARS_MAX).replaceAll(UNSEEN, "").toWellFormed()
+}
+
+/** Seconds until a page leads to another one, from which on it is one of its own that only renews itself. */
+const REFRESH_SECONDS_MAX = 5
+const REFRESH = /^\s*(\d{1,4})(?:\.\d*)?\s*[;,\s]\s*(?:url\s*=\s*)?["']?([^"']{1,2048})/iu
+
+/** The address that a page leads to by itself. */
+const refreshOf = (document: HtmlDocument, base: string): string | undefined => {
+  const meta = Array.from(document.querySelectorAll("meta[http-equiv]")).find(
+    (each) => each.getAttribute("http-equiv")?.trim().toLowerCase() === "refresh"
+  )
+  const [, seconds, target = ""] = REFRESH.exec(meta?.getAttribute("content") ?? "") ?? []
+  if (seconds === undefined || Number(seconds) > REFRESH_SECONDS_MAX) return undefined
+  return URL.parse(target.trim(), base)?.href
+}
+
+export interface ReadablePage extends PageText {
+  readonly refresh?: string | undefined
 }
 
 /** The Markdown of a page at `url`. */
-export const pageMarkdown = (html: string, url: string): PageText => {
-  const whole = seenDocumentOf(html)
-  const title = oneLine(whole.querySelector("title")?.textContent ?? "").slice(0, TITLE_CHARS_MAX)
-  // Readability takes its document apart.
-  const root = articleOf(seenDocumentOf(html)) ?? whole.body ?? whole.documentElement
-  const text = converter(url).turndown(root)
-  return { title: title.replaceAll(UNSEEN, "").toWellFormed(), text: withoutUnseen(text).toWellFormed() }
+export const pageMarkdown = (html: string, url: string): ReadablePage => {
+  const document = htmlDocument(html)
+  const base = URL.parse(document.querySelector("base[href]")?.getAttribute("href") ?? "", url)?.href ?? url
+  const refresh = refreshOf(document, base)
+  removeUnseen(document)
+  showValues(document)
+  const text = htmlMarkdown(readable(document), { base, address_chars_max: ADDRESS_CHARS_MAX, hasEmphasis: true })
+  return { title: titleOf(document), text, refresh }
 }

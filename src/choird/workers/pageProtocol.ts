@@ -17,8 +17,11 @@ export const PAGE_ENCODINGS = ["gzip", "deflate", "br"] as const
 export interface PageOrder {
   /** The page's own address, which its links are relative to. */
   readonly url: string
-  /** `html` becomes Markdown, `text` stays as it is, and `markdown` has to be text that is not a page. */
-  readonly form: "html" | "text" | "markdown"
+  /**
+   * `html` becomes Markdown, `text` stays as it is, `markdown` has to be text that is not a page, `unknown` is what it looks like, and the words of `pdf`
+   * are taken out of it.
+   */
+  readonly form: "html" | "text" | "markdown" | "unknown" | "pdf"
   /** How the body is compressed, where it is. */
   readonly encoding?: (typeof PAGE_ENCODINGS)[number] | undefined
   /** The characters, as the site names them; otherwise the page names them itself. */
@@ -32,8 +35,11 @@ export type PageText = typeof PageText.Type
 export const PageReport = Schema.Union([
   /** The process has loaded its program: the time of the page begins. */
   Schema.TaggedStruct("Ready", {}),
-  /** The address that the page names for its Markdown version; comes before the rest. */
-  Schema.TaggedStruct("Offers", { markdown: Schema.String }),
+  /** Addresses that the page names: of its Markdown version, and of the page that it leads to by itself. Comes before the rest. */
+  Schema.TaggedStruct("Offers", {
+    markdown: Schema.optionalKey(Schema.String),
+    refresh: Schema.optionalKey(Schema.String)
+  }),
   Schema.TaggedStruct("Read", { page: PageText }),
   Schema.TaggedStruct("Refused", { problem: Schema.String })
 ])

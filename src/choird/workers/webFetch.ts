@@ -4,11 +4,11 @@ import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/Ho
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 import { FETCH_TOOL, FetchInput, type FetchedPart, UNASKED } from "#src/shared/web/hostQueries.ts"
-import { PageReader } from "./PageReader.ts"
+import { PageReader, type PageUnreadable } from "./PageReader.ts"
 import type { PageOrder } from "./pageProtocol.ts"
 import { textPart } from "./textPart.ts"
 import { pageAddress } from "./webAddress.ts"
-import { WebDialer } from "./WebDialer.ts"
+import { type DialRefused, WebDialer } from "./WebDialer.ts"
 import { type Fetched, FetchRefused, fetchPage } from "./webRequest.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
@@ -21,10 +21,12 @@ const PAGE_KEPT_MS = 600_000
 
 const WANTED = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 const MARKDOWN = "text/markdown, text/plain;q=0.9"
-const IS_TEXT = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml|yaml|javascript)|application\/x-yaml)$/u
+const IS_TEXT = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml|yaml|javascript|toml|sql|graphql))$/u
 /** The kinds that a refusal names. What follows could be any words of the site. */
 const KIND = /^(audio|font|image|video)\//u
 const IS_HTML = /^(?:text\/html|application\/xhtml\+xml)$/u
+const IS_PDF = /^application\/(?:x-)?pdf$/u
+const PDF_START = "%PDF-"
 /** Sites of documentation, which often have the page as Markdown beside it. */
 const IS_DOCUMENTATION = /^docs?\.|\/(?:docs?|guides?|reference|manual|learn)(?:\/|$)/u
 
@@ -67,21 +69,50 @@ const offeredMarkdown = Effect.fnUntraced(function* (named: string | undefined, 
   return Option.getOrUndefined(yield* Effect.option(read(found.value, "markdown")))
 })
 
-const load = Effect.fnUntraced(function* (address: URL) {
-  const fetched = yield* fetchPage(address, WANTED)
-  const { content_type, status, url } = fetched
+/** The kind of an answer's body, by its type or, where that says nothing, by its beginning. */
+const formOf = ({ body, content_type }: Fetched): PageOrder["form"] => {
+  if (IS_PDF.test(content_type) || body.toString("latin1", 0, PDF_START.length) === PDF_START) return "pdf"
+  if (IS_HTML.test(content_type)) return "html"
+  return IS_TEXT.test(content_type) ? "text" : "unknown"
+}
+
+/** An answer that may be text. */
+const answerAt = Effect.fnUntraced(function* (address: URL, at?: URL) {
+  const fetched = yield* fetchPage(address, WANTED, at)
+  const { content_type, status } = fetched
   if (status < 200 || status > 299) return yield* new FetchRefused({ problem: `${address.host} answered ${status}` })
-  const html = IS_HTML.test(content_type)
-  if (!html && !IS_TEXT.test(content_type))
-    return yield* new FetchRefused({
-      problem: `${address.host} answered with ${KIND.exec(content_type)?.[1] ?? "other"} data, not with text`
-    })
-  if (!html) return { url: url.href, ...(yield* read(fetched, "text")) } satisfies Page
-  const page = yield* Effect.result(read(fetched, "html"))
-  const { markdown: named } = Result.isSuccess(page) ? page.success : page.failure
-  const offered = yield* offeredMarkdown(named, fetched)
-  return { url: url.href, ...(offered ?? (yield* Effect.fromResult(page))) } satisfies Page
+  const kind = KIND.exec(content_type)?.[1]
+  if (kind !== undefined)
+    return yield* new FetchRefused({ problem: `${address.host} answered with ${kind} data, not with text` })
+  return fetched
 })
+
+/** The page that another one leads to by itself; `undefined` for one that leads to itself. */
+const refreshAddress = (refresh: string | undefined, { url }: Fetched, first: URL) => {
+  if (refresh === undefined) return Effect.succeed(undefined)
+  const next = pageAddress(refresh, url.href)
+  if (typeof next === "string")
+    return Effect.fail(new FetchRefused({ problem: `${first.host} leads to an address that is not a web page's` }))
+  return Effect.succeed(next.href.replace(/#.*/u, "") === url.href.replace(/#.*/u, "") ? undefined : next)
+}
+
+/** Loads a page. @param at where it has led to by itself: it is followed once. */
+const load: (
+  address: URL,
+  at?: URL
+) => Effect.Effect<Page, FetchRefused | DialRefused | PageUnreadable, WebDialer | PageReader> = Effect.fnUntraced(
+  function* (address, at) {
+    const fetched = yield* answerAt(address, at)
+    const form = formOf(fetched)
+    const page = yield* Effect.result(read(fetched, form))
+    const { markdown: named, refresh } = Result.isSuccess(page) ? page.success : page.failure
+    const next = at === undefined ? yield* refreshAddress(refresh, fetched, address) : undefined
+    if (next !== undefined) return yield* load(address, next)
+    const offered = form === "html" ? yield* offeredMarkdown(named, fetched) : undefined
+    const { text, title } = offered ?? (yield* Effect.fromResult(page))
+    return { url: fetched.url.href, text, title }
+  }
+)
 
 const partOf = ({ text, title, url }: Page, offset: number): HostOutcome => {
   if (offset > 0 && offset >= text.length)

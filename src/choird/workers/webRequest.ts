@@ -127,12 +127,18 @@ const withoutName = (problem: string, { hostname, host }: URL, first: URL): stri
 
 const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
 
-/** Fetches a page. @param accept the media types that are wanted, as the header has them. */
+/**
+ * Fetches a page.
+ *
+ * @param accept the media types that are wanted, as the header has them.
+ * @param at where the page `first` has led to by itself.
+ */
 export const fetchPage = Effect.fn("webRequest.fetchPage")(function* (
   first: URL,
-  accept: string
+  accept: string,
+  at: URL = first
 ): Effect.fn.Return<Fetched, FetchRefused | DialRefused, WebDialer> {
-  let url = first
+  let url = at
   for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
     const { answer, body } = yield* connected(url).pipe(
       Effect.flatMap((socket) => answered(socket, url, accept)),

@@ -12,6 +12,8 @@ export const CODE = ".code.js"
 export const CACHE = ".cache"
 /** The suffix of what an agent with mail loads beside its program. */
 export const MAIL = ".mail.js"
+/** The suffix of the program that reads one mail, beside an agent's program. */
+export const MAIL_READER = ".mail-reader.js"
 /** The suffix of the program that runs commands apart from each other and without a network, beside an agent's program. */
 export const APART = ".apart"
 

@@ -15,6 +15,8 @@ export interface Look {
   /** `undefined` where it is not known, as of a picture behind the words. */
   readonly color: Color | undefined
   readonly background: Color | undefined
+  /** Its line ends are shown as such. */
+  readonly keepsLines: boolean
 }
 
 /** A document as mail programs and browsers begin one: black on white. */
@@ -23,7 +25,8 @@ export const FIRST_LOOK: Look = {
   isVisible: true,
   size_px: 16,
   color: [0, 0, 0, 1],
-  background: [255, 255, 255, 1]
+  background: [255, 255, 255, 1],
+  keepsLines: false
 }
 
 /** Words of this size and smaller are a line of dots at most. */
@@ -140,6 +143,11 @@ const foregroundOf = (said: Declarations, element: StyledElement, before: Color 
   return stated === undefined || stated === "inherit" ? before : colorOf(stated)
 }
 
+const linesOf = (said: Declarations, before: boolean): boolean => {
+  const stated = said.get("white-space") ?? said.get("white-space-collapse")
+  return stated === undefined || stated === "inherit" ? before : /^(?:pre|break-spaces|preserve)/u.test(stated)
+}
+
 const isFar = (said: Declarations, size_px: number): boolean => {
   const isMoved = /absolute|fixed|relative/u.test(said.get("position") ?? "")
   const edges = ["left", "top", "right", "bottom"].map((name) => (isMoved ? said.get(name) : undefined))
@@ -161,6 +169,8 @@ const isClipped = (said: Declarations, size_px: number): boolean => {
 const isGone = (said: Declarations, element: StyledElement, size_px: number): boolean => {
   if (element.attribute("hidden") !== undefined) return true
   if (element.tag === "dialog" && element.attribute("open") === undefined) return true
+  // Outlook's own way, which is written where a text is for nobody's eyes.
+  if (/^all\b/u.test(said.get("mso-hide") ?? "")) return true
   if (/^none\b/u.test(said.get("display") ?? "") || /^hidden\b/u.test(said.get("content-visibility") ?? "")) return true
   const opacity = said.get("opacity")
   if (opacity !== undefined && share(opacity, 1) < OPACITY_MIN) return true
@@ -183,7 +193,8 @@ export const lookOf = (element: StyledElement, around: Look, sheet: StyleSheet):
         : !/^(?:hidden|collapse)\b/u.test(visibility),
     size_px,
     color: foregroundOf(said, element, around.color),
-    background: backgroundOf(said, element, around.background)
+    background: backgroundOf(said, element, around.background),
+    keepsLines: linesOf(said, around.keepsLines)
   }
 }
 

@@ -167,7 +167,7 @@ export const HOSTILE_MAILS: ReadonlyArray<HostileMail> = [
   {
     what: "a script",
     raw: html("<p>hi</p><script>alert('x')</script><style>p{}</style>there"),
-    read: { text: "hi\nthere" }
+    read: { text: "hi\n\nthere" }
   },
   { what: "a comment that never ends", raw: html("hi<!-- <p>hidden"), read: { text: "hi" } },
   { what: "a tag that never ends", raw: html("hi<a href='x"), read: { text: "hi" } },
