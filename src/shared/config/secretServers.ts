@@ -7,7 +7,7 @@ export interface SecretServer {
   readonly secret: SecretName
   /** The resource of config.json, such as `models.main`. */
   readonly resource: string
-  /** Scheme, host and port; the resource where config.json gives it no address. */
+  /** Scheme, host and port, a mail server or a remote of git; the resource where config.json gives it no address. */
   readonly server: string
 }
 
@@ -17,11 +17,27 @@ export const originOf = (address: string): string | undefined => {
   return origin === "null" ? undefined : origin
 }
 
+/** The places that get the secret of a resource which has no address of one server: those of a mail account, a git identity and a database. */
+const placesOf = (
+  { email_accounts, git_identities, postgres }: Config,
+  [section, name = ""]: ReadonlyArray<string>
+) => {
+  if (section === "email_accounts") {
+    const { imap_host, imap_port, smtp_host, smtp_port } = email_accounts[name] ?? {}
+    return imap_host === undefined ? [] : [`${imap_host}:${imap_port}`, `${smtp_host}:${smtp_port}`]
+  }
+  if (section === "git_identities") return git_identities[name]?.remotes ?? []
+  return section === "postgres" && "host" in postgres ? [`${postgres.host}:${postgres.port}`] : []
+}
+
 /** Each use of a secret in config.json, in its order. */
 export const secretServers = (config: Config): ReadonlyArray<SecretServer> =>
   resourceSecrets(config).flatMap(({ endpoint, path, secret }) => {
+    if (secret === undefined) return []
     const resource = path.slice(0, -1).join(".")
-    return secret === undefined ? [] : [{ secret, resource, server: originOf(endpoint?.url ?? "") ?? resource }]
+    const origin = originOf(endpoint?.url ?? "")
+    const places = origin === undefined ? placesOf(config, path) : [origin]
+    return (places.length === 0 ? [resource] : places).map((server) => ({ secret, resource, server }))
   })
 
 /** Servers as a person reads them, with the resources that are there. */
