@@ -111,8 +111,16 @@ export const ModelError = Schema.Struct({
 })
 export type ModelError = typeof ModelError.Type
 
-/** A structured tool call. `input` is the parsed object, or the raw text when it does not parse. */
-export const ModelToolCall = Schema.Struct({ call_id: CallId, name: Schema.String, input: Schema.Json })
+/**
+ * A structured tool call. `input` is the parsed object, or the raw text when it does not parse. `refused` says why it is one too many, or too
+ * large, to run: its result is `rejected` with these words.
+ */
+export const ModelToolCall = Schema.Struct({
+  call_id: CallId,
+  name: Schema.String,
+  input: Schema.Json,
+  refused: Schema.optionalKey(Schema.String)
+})
 export type ModelToolCall = typeof ModelToolCall.Type
 
 /** The long-term memory that stood unasked in a prompt; `tokens` are those of its note. */

@@ -88,6 +88,113 @@ describe("edge", () => {
     })
   )
 
+  it.live("rejects the calls that are too many or too large alone, runs the others, and tells the model", () =>
+    Effect.gen(function* () {
+      const calls = Array.from({ length: 34 }, (_, index) => ({
+        name: "mem-write",
+        input: index === 1 ? { content: "a".repeat(70_000) } : { index }
+      }))
+      const { plane, provider, say } = yield* talking([double.callTools(calls), double.answer("done")])
+      assert.deepStrictEqual(yield* say("write them"), ["done"])
+      const results = ofType(plane.events, "ToolResultCommitted").map(({ payload }) => payload.status)
+      assert.deepStrictEqual(
+        [
+          results.filter((status) => status === "success").length,
+          results.filter((status) => status === "rejected").length
+        ],
+        [31, 3]
+      )
+      const told = yield* sent(provider, 1)
+      assert.include(told, "mem-write: its arguments have 70014 bytes, and 65536 are the limit")
+      assert.include(told, "mem-write: your answer has more than 32 calls, and only the first 32 were run")
+      // A refused call goes back without what nobody ran.
+      assert.notInclude(told, "aaaaaaaa")
+    })
+  )
+
+  it.live("asks once for a structured call where one was written as text, and never shows it", () =>
+    Effect.gen(function* () {
+      const asText = double.answer('Let me write.\n<tool_call>\n{"name":"mem-write","arguments":{}}\n</tool_call>')
+      const { plane, provider, say } = yield* talking([
+        asText,
+        double.callTools([{ name: "mem-write", input: {} }]),
+        double.answer("written"),
+        asText,
+        asText,
+        double.answer("hello")
+      ])
+      assert.deepStrictEqual(yield* say("write it"), ["written"])
+      assert.include(yield* sent(provider, 1), "You wrote a tool call as text, so nothing was run.")
+      assert.lengthOf(ofType(plane.events, "ToolResultCommitted"), 1)
+      assert.deepStrictEqual(yield* say("again"), [
+        "Let me write.\n\n(The answer is incomplete: the model wrote a tool call as text, and again when it was asked not to, so nothing was run: its server may lack the parser for this model's calls.)"
+      ])
+      assert.deepStrictEqual(yield* say("hello"), ["hello"])
+    })
+  )
+
+  it.live("makes a call again that the model's own server refused, and gives up after three", () =>
+    Effect.gen(function* () {
+      const refusal = double.raw(
+        JSON.stringify({
+          error: {
+            message: "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+            type: "invalid_request_error",
+            code: "tool_use_failed",
+            failed_generation: '<function=mem-write>{"content":1</function>'
+          }
+        }),
+        400
+      )
+      const validation = double.raw(
+        `data: ${JSON.stringify({ error: { message: "tool call validation failed: parameters for tool mem-write did not match schema", code: 400 } })}\n\n`,
+        200,
+        "text/event-stream"
+      )
+      const { plane, provider, say } = yield* talking([
+        refusal,
+        validation,
+        double.callTools([{ name: "mem-write", input: {} }]),
+        double.answer("written"),
+        refusal,
+        refusal,
+        refusal,
+        double.answer("hello")
+      ])
+      assert.deepStrictEqual(yield* say("write it"), ["written"])
+      assert.include(yield* sent(provider, 1), "Your last tool call was refused by the server and not run")
+      assert.include(yield* sent(provider, 2), "did not match schema")
+      // What was said to the model about it is not kept.
+      assert.notInclude(yield* sent(provider, 3), "was refused by the server")
+      assert.lengthOf(ofType(plane.events, "ToolResultCommitted"), 1)
+      assert.match((yield* say("again"))[0] ?? "", /^I could not answer: .*Failed to call a function/u)
+      assert.deepStrictEqual(yield* say("hello"), ["hello"])
+    })
+  )
+
+  it.live("does not wait for a quota that is used up, and says where to look", () =>
+    Effect.gen(function* () {
+      const spent = double.raw(
+        JSON.stringify({
+          error: {
+            message: "You exceeded your current quota, please check your plan and billing details.",
+            code: "insufficient_quota"
+          }
+        }),
+        429
+      )
+      const { provider, say } = yield* talking([spent, double.answer("hello")])
+      const [text = ""] = yield* say("one")
+      assert.match(
+        text,
+        /the quota of the model's account at its provider is used up, and waiting does not bring it back/u
+      )
+      assert.match(text, /Nothing is lost; send a message once that is solved\.$/u)
+      assert.lengthOf(yield* provider.requests.all, 1)
+      assert.deepStrictEqual(yield* say("two"), ["hello"])
+    })
+  )
+
   it.live("joins a text that was cut with its continuation, and says so where that is cut as well", () =>
     Effect.gen(function* () {
       const { provider, say } = yield* talking([

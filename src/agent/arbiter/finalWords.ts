@@ -1,9 +1,10 @@
 /**
- * The meaning of a model output without tool calls: the words that the lane ends with, or one correction where the output is empty or was
- * cut off at the model's limit. It follows from the log alone, so that a lane continues after a crash as it would have without one.
+ * The meaning of a model output without tool calls: the words that the lane ends with, or one correction where the output is empty, was
+ * cut off at the model's limit, or has a call that its model wrote as text. It follows from the log alone, so that a lane continues after a crash as it would have without one.
  */
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
+import { spokenWords } from "#src/shared/model/spokenText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { Find } from "./Command.ts"
 
@@ -27,7 +28,15 @@ export const cutCalls = (output: Output | undefined): string | undefined =>
     ? `the model's answers are cut at ${limit(output)}, inside a tool call, which therefore never runs. Raise the model's max_tokens in config.json, or ask for smaller parts`
     : undefined
 
+const WRITTEN_CALL = {
+  correction:
+    "You wrote a tool call as text, so nothing was run. Make the call in the form of the API, or answer in plain words without it.",
+  problem:
+    "the model wrote a tool call as text, and again when it was asked not to, so nothing was run: its server may lack the parser for this model's calls"
+}
+
 const flawOf = (output: Output): { readonly correction: string; readonly problem: string } | undefined => {
+  if (spokenWords(output.text ?? "").hasCall) return WRITTEN_CALL
   const isEmpty = (output.text ?? "").trim() === ""
   if (isCut(output) && isEmpty)
     return {
@@ -52,7 +61,7 @@ export const finalWords = (output: Output, before: Output | undefined): FinalWor
   const flaw = flawOf(output)
   if (flaw !== undefined && before === undefined) return { type: "correct", correction: flaw.correction }
   const begun = before !== undefined && isCut(before) ? (before.text ?? "") : ""
-  const text = begun + (output.text ?? "")
+  const text = begun + (flaw === WRITTEN_CALL ? spokenWords(output.text ?? "").text.trim() : (output.text ?? ""))
   return flaw === undefined ? { type: "whole", text } : { type: "broken", text, problem: flaw.problem }
 }
 

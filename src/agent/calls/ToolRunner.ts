@@ -262,6 +262,8 @@ const runCall = Effect.fnUntraced(function* (lane: LaneId, call: OpenCall) {
   const said = output.event_type === "ModelOutput" ? output.payload : undefined
   const proposed = said?.tool_calls.find(({ call_id }) => call_id === call.call_id)
   const { input, name } = meantCall(proposed ?? { name: call.name, input: null })
+  if (proposed?.refused !== undefined)
+    return yield* finishCall(lane, call, rejected(`${shownName(call.name.slice(0, 64))}: ${proposed.refused}`))
   const tool = registry.find(lane, name)
   const isHidden = tool !== undefined && !isControl(tool) && tool.ofScripts === true && !isOfScript(said)
   if (proposed === undefined || tool === undefined || isHidden) {

@@ -44,7 +44,10 @@ const make = Effect.fnUntraced(function* () {
       let text = ""
       return (step) =>
         Effect.sync(() => {
-          if (step.type === "begin") text = ""
+          if (step.type === "begin") {
+            text = ""
+            newest = undefined
+          }
           if (step.type !== "text") return
           text = `${text}${step.text}`.slice(0, DRAFT_CHARS_MAX)
           if (text.trim() === "") return

@@ -3,14 +3,14 @@
  * hostile input: sizes, counts and times are capped, tool calls are structured or nothing, redirects are not followed. A failure is data:
  * it becomes an event.
  */
-import { Context, Duration, Effect, Layer, Result, type Schema } from "effect"
+import { Context, Duration, Effect, Layer, Result } from "effect"
 import { HttpClient } from "effect/http"
 import type { AgentConfig } from "#schema/AgentConfig.ts"
 import type { Model } from "#schema/Config.ts"
 import type { Continuation } from "#schema/Continuation.ts"
 import type { ModelError, Usage } from "#schema/Event.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { problem } from "#src/shared/model/Answer.ts"
+import { type AnsweredCall, problem } from "#src/shared/model/Answer.ts"
 import type { Asked } from "#src/shared/model/Codec.ts"
 import { continuationOf } from "#src/shared/model/continuation.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
@@ -19,6 +19,7 @@ import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/usage.ts"
 import { withServices } from "#src/shared/withServices.ts"
 import { boundModel } from "#src/agent/settings/AgentSettings.ts"
+import { meantCalls } from "./meantCalls.ts"
 import { type Heard, OVERLOADED, type RequestFailed } from "./modelRequest.ts"
 import { type Candidate, negotiate, type Prompt, Refusals } from "./negotiate.ts"
 import { makeRequestBodies, RequestBodies } from "./RequestBodies.ts"
@@ -41,7 +42,7 @@ export interface Completion {
   /** The name of config.json that answered; a fallback's when one took over. */
   readonly model: string
   readonly text?: string
-  readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: Schema.Json }>
+  readonly tool_calls: ReadonlyArray<AnsweredCall>
   readonly finish_reason: string
   /** The reasoning behind the calls, for the model that wrote it. */
   readonly continuation?: Continuation
@@ -58,7 +59,7 @@ export type Unanswered = Pick<Completion, "latency_ms" | "model" | "usage">
 
 /** A step of an answer for those who watch it being written: no secret is in it, and no thought. */
 export type Spoken =
-  /** A model begins to answer; what an earlier attempt said is void. */
+  /** A model begins to answer; what was said before, by an earlier attempt or as thoughts, is void. */
   | { readonly type: "begin"; readonly model: string }
   | { readonly type: "thinking" }
   | { readonly type: "call"; readonly name: string }
@@ -128,13 +129,16 @@ const tooLate = problem("timeout", `no complete answer within ${MODEL_TOTAL_MS_M
 const listening = Effect.fnUntraced(function* (model: string, heard: Asking["heard"]) {
   if (heard === undefined) return () => Effect.void
   const secrets = yield* SecretStore
-  const visible = makeVisibleText(secrets)
+  let isTakenBack = false
+  const visible = makeVisibleText(secrets, () => (isTakenBack = true))
   yield* heard({ type: "begin", model })
   const listen: Heard = (delta) => {
     if (delta.type === "call") return heard({ type: "call", name: secrets.scrub(delta.name.slice(0, 128)) })
     if (delta.type === "thinking") return heard(delta)
+    isTakenBack = false
     const text = visible(delta.text)
-    return text === "" ? Effect.void : heard({ type: "text", text })
+    const say = text === "" ? Effect.void : heard({ type: "text", text })
+    return isTakenBack ? Effect.andThen(heard({ type: "begin", model }), say) : say
   }
   return listen
 })
@@ -185,7 +189,11 @@ const attempt = Effect.fnUntraced(function* (candidate: Candidate, prompt: Promp
   return {
     model: name,
     // A provider has the key, and others may have told it more: what it says is shown to people, and to tools (R32).
-    tool_calls: tool_calls.map((call) => secrets.scrubJson(call)),
+    tool_calls: meantCalls(tool_calls, prompt.tools).map((call) => ({
+      ...call,
+      name: secrets.scrub(call.name),
+      input: secrets.scrubJson(call.input)
+    })),
     finish_reason,
     latency_ms,
     ...(usage === undefined || usage.input === 0 ? {} : { prompt_tokens: usage.input }),

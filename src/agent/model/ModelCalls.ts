@@ -273,7 +273,8 @@ const make = Effect.fnUntraced(function* () {
   }
 
   const announce = (model: string) => (wait: Duration.Duration) => {
-    const text = `The provider of the model "${model}" is busy or limits its rate; asking again in ${Duration.format(wait)}.`
+    const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
+    const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
     return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
   }
 

@@ -10,7 +10,7 @@ import type { SecretName } from "#schema/Ids.ts"
 import { type Answer, excerpt, KIND_OF, problem } from "#src/shared/model/Answer.ts"
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
-import { errorMessage } from "#src/shared/wire/errorMessage.ts"
+import { detailOf, isSpent, SPENT } from "#src/shared/model/providerWords.ts"
 import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
 import { endedBySilence } from "./answerSilence.ts"
 import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
@@ -107,8 +107,9 @@ const streamed = Effect.fnUntraced(function* (
   return yield* Effect.mapError(Effect.fromResult(reading.answer()), unfinished)
 })
 
-const isStream = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
-  /^text\/event-stream(?:;|$)/iu.test(headers["content-type"] ?? "")
+/** A 204 has no body, whatever its headers say. */
+const isStream = ({ headers, status }: HttpClientResponse.HttpClientResponse): boolean =>
+  status !== 204 && /^text\/event-stream(?:;|$)/iu.test(headers["content-type"] ?? "")
 
 /** The statuses of a request that the provider does not understand. */
 const NOT_UNDERSTOOD: ReadonlySet<number> = new Set([400, 422])
@@ -145,7 +146,8 @@ export const request = Effect.fnUntraced(function* (
   )
   if (NOT_UNDERSTOOD.has(response.status)) {
     const said = yield* Effect.orElseSucceed(bodyText(response), () => "")
-    return { refused: said, error: statusWords(response.status, redact(said), model.secret) }
+    const error = statusWords(response.status, redact(said), model.secret, response.headers["server"])
+    return { refused: said, error }
   }
   if (response.status < 200 || response.status > 299)
     return yield* Effect.fail<RequestFailed>({ error: yield* statusProblem(response, redact, model.secret) })
@@ -222,20 +224,22 @@ export const statusProblem = Effect.fnUntraced(function* (
   redact: (text: string) => string,
   secret?: SecretName
 ) {
-  const { status } = response
+  const { headers, status } = response
   const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
-  const wait = retryAfterMs(response.headers, yield* Clock.currentTimeMillis)
-  if (status === 429 || (OVERLOADED.has(status) && wait !== undefined)) {
-    const detail = said === "" ? "" : `: ${excerpt(errorMessage(said) ?? said)}`
+  const wait = retryAfterMs(headers, yield* Clock.currentTimeMillis)
+  if ((status === 429 && !isSpent(said)) || (OVERLOADED.has(status) && wait !== undefined)) {
     const what = status === 429 ? "the provider's rate limit is reached" : `the provider is overloaded (${status})`
-    return problem("rate_limited", what + detail, wait === undefined ? { status } : { status, retry_after_ms: wait })
+    const error = what + detailOf(said, headers["server"])
+    return problem("rate_limited", error, wait === undefined ? { status } : { status, retry_after_ms: wait })
   }
-  return statusWords(status, said, secret)
+  return statusWords(status, said, secret, headers["server"])
 })
 
-/** The problem that a status is, with the provider's words. */
-export const statusWords = (status: number, said: string, secret?: SecretName): ModelError => {
-  const detail = said === "" ? "" : `: ${excerpt(errorMessage(said) ?? said)}`
+/** The problem that a status is, with the provider's words; `server` is the header of that name. */
+export const statusWords = (status: number, said: string, secret?: SecretName, server?: string): ModelError => {
+  const detail = detailOf(said, server)
+  if (status === 429 && isSpent(said))
+    return problem("http", `${SPENT} (${status}${detail.replace(/\.$/u, "")})`, { status })
   const hint =
     status === 401 || status === 403
       ? ` (is the model's secret right? choirctl secret set${secret === undefined ? "" : ` ${secret}`})`

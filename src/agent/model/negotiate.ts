@@ -14,6 +14,7 @@ import { REFUSED_PICTURE, shownDigests } from "#src/shared/model/pictures.ts"
 import { outputTokensMax, type ParameterChanges, withoutRefused } from "#src/shared/model/requestParameters.ts"
 import { makeScrub } from "#src/agent/settings/scrub.ts"
 import { isOverflow } from "./contextOverflow.ts"
+import { isRefusedCall, REFUSED_CALLS_MAX, withRefusedCall } from "./refusedCalls.ts"
 import { RequestBodies } from "./RequestBodies.ts"
 import { type Heard, request, type RequestFailed } from "./modelRequest.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
@@ -113,12 +114,8 @@ const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
         )
       }
 
-/**
- * Asks a model, and again without each parameter that the provider refuses by name, with a smaller limit of the answer, and without the pictures and the
- * reasoning that it refuses; none of them is sent any more. `sending` hears of each request and its characters before it is sent; `lost` runs after each whose connection broke
- * before its answer.
- */
-export const negotiate = Effect.fnUntraced(function* (
+/** Asks until the provider takes the request, or refuses it for something that cannot be left out. */
+const settle = Effect.fnUntraced(function* (
   candidate: Candidate,
   prompt: Prompt,
   sending: (asked: Asked, chars: number) => Effect.Effect<void>,
@@ -208,5 +205,33 @@ export const negotiate = Effect.fnUntraced(function* (
         instead: next.changes.get(next.parameter)
       }
     )
+  }
+})
+
+/**
+ * Asks a model, and again without each parameter that the provider refuses by name, with a smaller limit of the answer, and without the pictures and the
+ * reasoning that it refuses; none of them is sent any more. Where it refuses a call that the model made, the model learns why and makes another. `sending` hears of each request and its characters before it is sent; `lost` runs after each whose connection broke
+ * before its answer.
+ */
+export const negotiate = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  prompt: Prompt,
+  sending: (asked: Asked, chars: number) => Effect.Effect<void>,
+  lost: Effect.Effect<void>,
+  heard: Heard
+) {
+  let asked = prompt
+  for (let refused = 0; ; refused += 1) {
+    const outcome = yield* Effect.result(settle(candidate, asked, sending, lost, heard))
+    if (Result.isSuccess(outcome)) return outcome.success
+    const { failure } = outcome
+    if (refused >= REFUSED_CALLS_MAX || !isRefusedCall(failure.error)) return yield* Effect.fail<RequestFailed>(failure)
+    yield* Effect.logWarning(
+      `the server of the model "${candidate.name}" refuses the model's own call`,
+      failure.error.message
+    )
+    // A stream may have been billed before it broke off; a refusal in place of an answer is not.
+    if (failure.unfinished === true) yield* lost
+    asked = { ...prompt, messages: withRefusedCall(asked.messages, failure.error) }
   }
 })

@@ -1,41 +1,33 @@
-/** The words of an answer that is being written, as far as they may be shown: no secret and no thought is in them. */
+/** The words of an answer that is being written, as far as they may be shown: no secret, no thought and no call that is written as text is in them. */
+import { makeSpokenText } from "#src/shared/model/spokenText.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
-/** Some servers put a model's thoughts in front of its answer, between these. */
-const TAGS = ["think", "thinking", "reasoning"]
-
-/** Takes pieces of one answer and returns what may be shown of it since the last one. */
-export const makeVisibleText = ({ begun, scrub }: Pick<SecretStore["Service"], "begun" | "scrub">) => {
+/**
+ * Takes pieces of one answer and returns what may be shown of it since the last one. `takeBack` is called where all that was shown before turns
+ * out to be thoughts.
+ */
+export const makeVisibleText = (
+  { begun, scrub }: Pick<SecretStore["Service"], "begun" | "scrub">,
+  takeBack: () => void = () => {}
+) => {
+  const spoken = makeSpokenText("left out")
   let waiting = ""
-  let state: "undecided" | "thinking" | "thought" | "speaking" = "undecided"
-  let closing = ""
-
-  const decide = () => {
-    // Blanks in front say nothing, and a model may send them for ever.
-    waiting = waiting.trimStart()
-    if (TAGS.some((tag) => `<${tag}>`.startsWith(waiting))) return
-    const tag = TAGS.find((tag) => waiting.startsWith(`<${tag}>`))
-    state = tag === undefined ? "speaking" : "thinking"
-    closing = `</${tag ?? ""}>`
-  }
-  const skipThoughts = () => {
-    const end = waiting.indexOf(closing)
-    if (end >= 0) state = "thought"
-    waiting = end < 0 ? waiting.slice(-closing.length) : waiting.slice(end + closing.length)
-  }
+  let isBlank = true
   return (piece: string): string => {
-    waiting += piece
-    if (state === "undecided") decide()
-    if (state === "thinking") skipThoughts()
-    if (state === "thought") {
-      waiting = waiting.trimStart()
-      if (waiting !== "") state = "speaking"
+    const { isVoid, text } = spoken.take(piece)
+    if (isVoid) {
+      if (!isBlank) takeBack()
+      waiting = ""
+      isBlank = true
     }
-    if (state !== "speaking") return ""
+    waiting += text
+    // Blanks in front say nothing, and a model may send them for ever.
+    if (isBlank) waiting = waiting.trimStart()
     // Whole secrets go first: the end of one may look like the beginning of another, and would be held back without the rest.
     waiting = scrub(waiting)
     const shown = waiting.slice(0, waiting.length - begun(waiting))
     waiting = waiting.slice(shown.length)
+    isBlank &&= shown === ""
     return shown
   }
 }

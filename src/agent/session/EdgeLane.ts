@@ -92,6 +92,9 @@ const edgeStep = (
 const isPassing = ({ kind, status = 0 }: ModelError): boolean =>
   kind === "rate_limited" || kind === "timeout" || kind === "unreachable" || (kind === "http" && status >= 500)
 
+/** A 429 without a limit of a rate behind it: the quota of the account is used up. */
+const isSpentAccount = ({ kind, status }: ModelError): boolean => kind === "http" && status === 429
+
 /** The runtime's report where the model gives none. */
 const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined): string => {
   if (event?.event_type === "CoreStopped")
@@ -131,8 +134,8 @@ const makeReplies = Effect.gen(function* () {
     })
   /** The end of a turn at a limit; a report still tells what it is about. */
   const sayLimit = (text: string) => say(arbiter.state().edge.turn?.kind === "turn" ? text : toldWith(text), "final")
-  const sayFailure = (problem: string, kind: "again" | "final" = "final") => {
-    const text = `I could not answer: ${withoutStop(problem)}. Nothing is lost; send a message to try again.`
+  const sayFailure = (problem: string, kind: "again" | "final" = "final", when = "to try again") => {
+    const text = `I could not answer: ${withoutStop(problem)}. Nothing is lost; send a message ${when}.`
     return say(isReporting() ? (reportText() ?? text) : text, kind)
   }
   return { reportText, say, sayFailure, sayLimit }
@@ -234,7 +237,10 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
     const output = log.get(rev)
     if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
     const { error } = output.payload
-    if (error !== undefined) return sayFailure(error.message, isPassing(error) ? "again" : "final")
+    if (error !== undefined)
+      return isPassing(error)
+        ? sayFailure(error.message, "again")
+        : sayFailure(error.message, "final", isSpentAccount(error) ? "once that is solved" : undefined)
     const words = edgeWords(log.find, arbiter.state().edge, output)
     switch (words.type) {
       case "whole":

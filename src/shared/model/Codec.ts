@@ -33,8 +33,8 @@ export type Delta =
 export interface Assembler {
   /** Takes the data of one event. */
   take(data: unknown): Result.Result<ReadonlyArray<Delta>, ModelError>
-  /** The whole answer; `undefined` as long as its end has not come. */
-  whole(): unknown
+  /** The whole answer; `undefined` as long as its end has not come. `isMarked`: the end mark came, which ends an answer that has words or calls. */
+  whole(isMarked: boolean): unknown
   /** The characters that are kept so far, those of reasoning included. */
   chars(): number
 }

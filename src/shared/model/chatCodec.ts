@@ -4,11 +4,12 @@
  */
 import { weakMemoize, memoizeList } from "#src/shared/weakMemoize.ts"
 import { hash } from "node:crypto"
-import { Result, Schema } from "effect"
-import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
+import { Option, Result, Schema } from "effect"
+import { type Answer, answerOf, errorIn, otherApi, type problem, unreadable } from "./Answer.ts"
 import { type Asked, type Codec, jsonOnce, listed, toolsOnce, written } from "./Codec.ts"
 import { chatAssembler } from "./chatStream.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
+import { argumentsIn, besideIn, reasonIn, Words, wordsIn } from "./leniency.ts"
 import type { Model } from "#schema/Config.ts"
 import type { AssistantMessage, Call, Message, ToolMessage } from "./Conversation.ts"
 import { havePictures, isPictured, type ShownPicture, shownIn } from "./pictures.ts"
@@ -16,43 +17,43 @@ import { answerTokensOf, type Quirks, quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
 import { openAiUsage } from "./usage.ts"
 
-const Text = Schema.NullOr(Schema.String)
 const Details = Schema.Array(Schema.Record(Schema.String, Schema.Json))
-const Content = Schema.Union([
-  Text,
-  // Mistral's models that think answer in parts.
-  Schema.Array(Schema.Struct({ type: Schema.String, text: Schema.optionalKey(Schema.String) }))
-])
+const Called = Schema.Struct({ name: Schema.String, arguments: Schema.optionalKey(Schema.Unknown) })
+
+const ReplyMessage = Schema.Struct({
+  content: Schema.optionalKey(Words),
+  refusal: Schema.optionalKey(Schema.Unknown),
+  reasoning: Schema.optionalKey(Schema.Unknown),
+  reasoning_content: Schema.optionalKey(Schema.Unknown),
+  reasoning_details: Schema.optionalKey(Schema.Unknown),
+  extra_content: Schema.optionalKey(Schema.Unknown),
+  tool_calls: Schema.optionalKey(
+    Schema.NullOr(
+      Schema.Array(
+        Schema.Struct({
+          id: Schema.optionalKey(Schema.Unknown),
+          extra_content: Schema.optionalKey(Schema.Unknown),
+          function: Called
+        })
+      )
+    )
+  ),
+  /** A call as it was before there could be several; nothing, unless the answer ends with it. */
+  function_call: Schema.optionalKey(Schema.Unknown)
+})
 
 const Reply = Schema.Struct({
   choices: Schema.NonEmptyArray(
     Schema.Struct({
-      finish_reason: Schema.optionalKey(Text),
-      message: Schema.Struct({
-        content: Schema.optionalKey(Content),
-        refusal: Schema.optionalKey(Text),
-        reasoning: Schema.optionalKey(Schema.Unknown),
-        reasoning_content: Schema.optionalKey(Schema.Unknown),
-        reasoning_details: Schema.optionalKey(Schema.Unknown),
-        extra_content: Schema.optionalKey(Schema.Unknown),
-        tool_calls: Schema.optionalKey(
-          Schema.NullOr(
-            Schema.Array(
-              Schema.Struct({
-                id: Schema.optionalKey(Schema.Unknown),
-                extra_content: Schema.optionalKey(Schema.Unknown),
-                function: Schema.Struct({ name: Schema.String, arguments: Schema.String })
-              })
-            )
-          )
-        )
-      })
+      finish_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
+      message: ReplyMessage
     })
   ),
   usage: Schema.optionalKey(Schema.Unknown)
 })
-type ReplyMessage = (typeof Reply.Type)["choices"][0]["message"]
+type ReplyMessage = typeof ReplyMessage.Type
 const decodeReply = Schema.decodeUnknownResult(Reply)
+const decodeCalled = Schema.decodeUnknownOption(Called)
 
 /** The reasoning behind calls, in the spelling of its provider. */
 const Reasoning = Schema.Struct({
@@ -99,27 +100,27 @@ const reasoningIn = (message: ReplyMessage): string | undefined => {
   return Object.keys(kept).length === 0 ? undefined : JSON.stringify(kept)
 }
 
-const textIn = (content: ReplyMessage["content"]): string =>
-  content === undefined || content === null
-    ? ""
-    : typeof content === "string"
-      ? content
-      : content.flatMap(({ text, type }) => (type === "text" ? [text ?? ""] : [])).join("")
+/** The calls of an answer, the one of the older form where there is no other. */
+const callsIn = ({ function_call, tool_calls }: ReplyMessage, reason: string | undefined) => {
+  const older = reason === "function_call" ? Option.toArray(decodeCalled(function_call)) : []
+  const calls = (tool_calls ?? []).map((call) => call.function)
+  return (calls.length > 0 ? calls : older).map((call) => ({ name: call.name, arguments: argumentsIn(call.arguments) }))
+}
 
 const read = (reply: unknown): Result.Result<Answer, ReturnType<typeof problem>> => {
   const decoded = decodeReply(reply)
   if (Result.isFailure(decoded))
     return Result.fail(
-      errorIn(reply) ??
-        problem("malformed", `the answer is not a chat completion: ${excerpt(JSON.stringify(reply) ?? "")}`)
+      errorIn(reply) ?? otherApi(reply, "chat") ?? unreadable("the answer is not a chat completion", reply)
     )
   const { choices, usage } = decoded.success
   const { finish_reason, message } = choices[0]
+  const reason = reasonIn(finish_reason)
   return answerOf({
-    text: textIn(message.content),
-    calls: (message.tool_calls ?? []).map((call) => call.function),
-    reason: finish_reason,
-    ...(message.refusal === undefined || message.refusal === null ? {} : { refusal: message.refusal }),
+    text: wordsIn(message.content),
+    calls: callsIn(message, reason),
+    reason,
+    refusal: besideIn(message.refusal),
     usage: usage === undefined || usage === null ? undefined : openAiUsage(usage),
     reasoning: reasoningIn(message)
   })

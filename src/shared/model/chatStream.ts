@@ -1,28 +1,33 @@
 /** A streamed chat completion, put together to a whole one. */
 import { Result, Schema } from "effect"
-import { errorIn, excerpt, MODEL_TOOL_ARGUMENT_BYTES_MAX, problem } from "./Answer.ts"
+import { errorIn, MODEL_TOOL_ARGUMENT_BYTES_MAX, otherApi, unreadable } from "./Answer.ts"
 import type { Assembler, Delta } from "./Codec.ts"
+import { argumentsIn, besideIn, placeIn, reasonIn, Words, wordsIn } from "./leniency.ts"
 
 const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const Any = Schema.optionalKey(Schema.Unknown)
 
+const CalledPart = Schema.Struct({ name: Text, arguments: Any })
 const CallPart = Schema.Struct({
-  index: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
-  id: Text,
-  extra_content: Schema.optionalKey(Schema.Unknown),
-  function: Schema.optionalKey(Schema.NullOr(Schema.Struct({ name: Text, arguments: Text })))
+  index: Any,
+  id: Any,
+  extra_content: Any,
+  function: Schema.optionalKey(Schema.NullOr(CalledPart))
 })
-
-const ContentPart = Schema.Struct({ type: Schema.String, text: Schema.optionalKey(Schema.String) })
+type CallPart = typeof CallPart.Type
 
 const Piece = Schema.Struct({
-  content: Schema.optionalKey(Schema.Union([Schema.NullOr(Schema.String), Schema.Array(ContentPart)])),
-  refusal: Text,
-  reasoning: Text,
-  reasoning_content: Text,
-  reasoning_details: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Json)))),
-  extra_content: Schema.optionalKey(Schema.Unknown),
-  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPart)))
+  content: Schema.optionalKey(Words),
+  refusal: Any,
+  reasoning: Any,
+  reasoning_content: Any,
+  reasoning_details: Any,
+  extra_content: Any,
+  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPart))),
+  /** A call as it was before there could be several. */
+  function_call: Schema.optionalKey(Schema.NullOr(CalledPart))
 })
+type Piece = typeof Piece.Type
 
 const Chunk = Schema.Struct({
   choices: Schema.optionalKey(
@@ -30,16 +35,19 @@ const Chunk = Schema.Struct({
       Schema.Array(
         Schema.Struct({
           delta: Schema.optionalKey(Schema.NullOr(Piece)),
+          /** Where some servers have their pieces; others repeat the whole message here in the end. */
+          message: Schema.optionalKey(Schema.NullOr(Piece)),
           finish_reason: Text,
           /** Moonshot counts here. */
-          usage: Schema.optionalKey(Schema.Unknown)
+          usage: Any
         })
       )
     )
   ),
-  usage: Schema.optionalKey(Schema.Unknown)
+  usage: Any
 })
 const decodeChunk = Schema.decodeUnknownResult(Chunk)
+const isDetails = Schema.is(Schema.Array(Schema.Record(Schema.String, Schema.Json)))
 
 /** The weight of a part beside its text, so that many empty ones do not get around a limit. */
 const PART_CHARS = 64
@@ -88,6 +96,12 @@ const isJson = (text: string): boolean => {
   }
 }
 
+/** A piece of arguments. An empty object begins a call whose arguments follow as text. */
+const piecesOf = (value: unknown): string => {
+  const text = argumentsIn(value)
+  return typeof value !== "string" && text === "{}" ? "" : text
+}
+
 const makeCalls = () => {
   const slots: Array<CallSlot> = []
   /** Arguments that were looked at and go on: a stream may repeat the name of a call in each of its pieces. */
@@ -100,69 +114,89 @@ const makeCalls = () => {
     return false
   }
   const places = new Map<number, CallSlot>()
-  const add = (part: typeof CallPart.Type): Delta | undefined => {
-    const index = part.index ?? 0
+  const add = (part: CallPart): Delta | undefined => {
+    const index = placeIn(part.index) ?? 0
+    const id = besideIn(part.id)
     const { arguments: text, name } = part.function ?? {}
     const before = places.get(index)
     // Some providers give all calls the same index, each in one piece.
     const isNext =
       before === undefined ||
-      ((part.id ?? "") !== "" && before.id !== "" && part.id !== before.id) ||
-      ((part.id ?? "") === "" && (name ?? "") !== "" && isWhole(before.function.arguments))
-    const slot: CallSlot = isNext ? { id: part.id ?? "", function: { name: "", arguments: "" } } : before
+      (id !== "" && before.id !== "" && id !== before.id) ||
+      (id === "" && (name ?? "") !== "" && isWhole(before.function.arguments))
+    const slot: CallSlot = isNext ? { id, function: { name: "", arguments: "" } } : before
     if (isNext) {
       slots.push(slot)
       places.set(index, slot)
     }
     const isNamed = slot.function.name === "" && (name ?? "") !== ""
     if (isNamed) slot.function.name = name ?? ""
-    slot.function.arguments += text ?? ""
+    slot.function.arguments += piecesOf(text)
     if (part.extra_content !== undefined && part.extra_content !== null) slot.extra_content = part.extra_content
     return isNamed ? { type: "call", name: slot.function.name } : undefined
   }
   return { slots, add }
 }
 
-const textOf = (content: (typeof Piece.Type)["content"]): string =>
-  content === undefined || content === null
-    ? ""
-    : typeof content === "string"
-      ? content
-      : content.flatMap(({ text, type }) => (type === "text" ? [text ?? ""] : [])).join("")
-
 export const chatAssembler = (): Assembler => {
   const message = { content: "", refusal: "", reasoning: "", reasoning_content: "" }
   const { add: addDetail, details } = makeDetails()
   const calls = makeCalls()
+  let older: CallSlot | undefined
   let extra_content: unknown
   let finish_reason: string | undefined
   let usage: unknown
   let chars = 0
 
-  const addDelta = (delta: typeof Piece.Type): ReadonlyArray<Delta> => {
-    const text = textOf(delta.content)
-    const thoughts = (delta.reasoning ?? "") + (delta.reasoning_content ?? "")
-    message.content += text
-    message.refusal += delta.refusal ?? ""
-    message.reasoning += delta.reasoning ?? ""
-    message.reasoning_content += delta.reasoning_content ?? ""
-    for (const detail of delta.reasoning_details ?? []) {
+  const addDetails = (value: unknown): number => {
+    const added = isDetails(value) ? value : []
+    for (const detail of added) {
       addDetail(detail)
       chars += PART_CHARS + JSON.stringify(detail).length
     }
+    return added.length
+  }
+  const addOlder = (part: typeof CalledPart.Type | undefined): Delta | undefined => {
+    if (part === undefined) return undefined
+    const { arguments: text, name } = part
+    const isNamed = older === undefined && (name ?? "") !== ""
+    older ??= { id: "", function: { name: "", arguments: "" } }
+    if (older.function.name === "") older.function.name = name ?? ""
+    older.function.arguments += piecesOf(text)
+    chars += PART_CHARS + argumentsIn(text).length
+    return isNamed ? { type: "call", name: older.function.name } : undefined
+  }
+  const addDelta = (delta: Piece, text: string): ReadonlyArray<Delta> => {
+    const refusal = besideIn(delta.refusal)
+    const reasoning = besideIn(delta.reasoning)
+    const reasoning_content = besideIn(delta.reasoning_content)
+    message.content += text
+    message.refusal += refusal
+    message.reasoning += reasoning
+    message.reasoning_content += reasoning_content
+    const thoughts = reasoning.length + reasoning_content.length
+    const parts = addDetails(delta.reasoning_details)
     if (delta.extra_content !== undefined && delta.extra_content !== null) extra_content = delta.extra_content
     const called = (delta.tool_calls ?? []).flatMap((part) => {
-      chars += PART_CHARS + (part.function?.arguments ?? "").length + (part.function?.name ?? "").length
+      chars += PART_CHARS + argumentsIn(part.function?.arguments).length + (part.function?.name ?? "").length
       return calls.add(part) ?? []
     })
-    chars += text.length + thoughts.length + (delta.refusal ?? "").length
-    const isThinking = thoughts !== "" || (delta.reasoning_details ?? []).length > 0
+    const old = addOlder(delta.function_call ?? undefined)
+    chars += text.length + thoughts + refusal.length
     return [
-      ...(isThinking ? [{ type: "thinking" } as const] : []),
+      ...(thoughts > 0 || parts > 0 ? [{ type: "thinking" } as const] : []),
       ...(text === "" ? [] : [{ type: "text", text } as const]),
-      ...called
+      ...called,
+      ...(old === undefined ? [] : [old])
     ]
   }
+  /** A piece in place of a delta; of one that repeats what came before only the rest is new. */
+  const addMessage = (piece: Piece): ReadonlyArray<Delta> => {
+    const text = wordsIn(piece.content)
+    if (message.content === "" || !text.startsWith(message.content)) return addDelta(piece, text)
+    return addDelta({ content: text }, text.slice(message.content.length))
+  }
+  const isSaid = () => message.content !== "" || message.refusal !== "" || calls.slots.length > 0
 
   return {
     take: (data) => {
@@ -170,30 +204,32 @@ export const chatAssembler = (): Assembler => {
       if (error !== undefined) return Result.fail(error)
       const chunk = decodeChunk(data)
       if (Result.isFailure(chunk))
-        return Result.fail(
-          problem(
-            "malformed",
-            `a part of the answer is not of a chat completion: ${excerpt(JSON.stringify(data) ?? "")}`
-          )
-        )
+        return Result.fail(unreadable("a part of the answer is not of a chat completion", data))
       // Choir asks for one choice.
       const choice = chunk.success.choices?.[0]
-      finish_reason = choice?.finish_reason ?? finish_reason
+      if (choice === undefined) {
+        const other = otherApi(data, "chat")
+        if (other !== undefined) return Result.fail(other)
+      }
+      finish_reason = reasonIn(choice?.finish_reason) ?? finish_reason
       usage = chunk.success.usage ?? choice?.usage ?? usage
-      return Result.succeed(choice?.delta === undefined || choice.delta === null ? [] : addDelta(choice.delta))
+      const { delta, message: whole } = choice ?? {}
+      if (delta !== undefined && delta !== null) return Result.succeed(addDelta(delta, wordsIn(delta.content)))
+      return Result.succeed(whole === undefined || whole === null ? [] : addMessage(whole))
     },
-    whole: () =>
-      finish_reason === undefined
+    whole: (isMarked) =>
+      finish_reason === undefined && !(isMarked && isSaid())
         ? undefined
         : {
             choices: [
               {
-                finish_reason,
+                ...(finish_reason === undefined ? {} : { finish_reason }),
                 message: {
                   ...message,
                   extra_content,
                   ...(details.length === 0 ? {} : { reasoning_details: details }),
-                  ...(calls.slots.length === 0 ? {} : { tool_calls: calls.slots })
+                  ...(calls.slots.length === 0 ? {} : { tool_calls: calls.slots }),
+                  ...(older === undefined ? {} : { function_call: older.function })
                 }
               }
             ],

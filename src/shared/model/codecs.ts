@@ -4,10 +4,11 @@ import { Sse } from "effect/encoding"
 import type { ModelApi } from "#schema/Continuation.ts"
 import type { ModelError } from "#schema/Event.ts"
 import { isDeeperThan } from "#src/shared/text/canonicalJson.ts"
-import { type Answer, excerpt, problem } from "./Answer.ts"
+import { type Answer, errorIn, excerpt, problem } from "./Answer.ts"
 import { chatCodec } from "./chatCodec.ts"
 import type { Codec, Delta } from "./Codec.ts"
 import { messagesCodec } from "./messagesCodec.ts"
+import { pageIn, saidIn } from "./providerWords.ts"
 import { responsesCodec } from "./responsesCodec.ts"
 
 export const CODECS: Readonly<Record<ModelApi, Codec>> = {
@@ -51,13 +52,32 @@ const quoting = <A>(
   return Result.isFailure(again) ? again : Result.fail(problem(result.failure.kind, "the answer cannot be read"))
 }
 
+/** A stream of events whose header calls it something else. */
+const EVENTS = /^\uFEFF?\s*(?:data|event|id|retry)?:/u
+
+/** The reading of a body that is not a JSON text: empty, a page, a stream of another name, or words. */
+const readOther = (codec: Codec, text: string, redact: Redact): Result.Result<Answer, ModelError> => {
+  if (EVENTS.test(text)) {
+    const reading = readStream(codec, redact)
+    return Result.flatMap(reading.feed(`${text}\n\n`), () => reading.answer())
+  }
+  if (text.trim() === "") return Result.fail(problem("malformed", "the answer is empty"))
+  const page = pageIn(text)
+  return Result.fail(
+    problem(
+      "malformed",
+      page === undefined
+        ? `the answer is not JSON: ${excerpt(text)}`
+        : `the answer is ${page}, and not a model's (is the model's endpoint right?)`
+    )
+  )
+}
+
 /** An answer in one piece; `redact` takes secrets out of what an error quotes of it. */
 export const readWhole = (codec: Codec, text: string, redact: Redact): Result.Result<Answer, ModelError> =>
   quoting(text, redact, (text) =>
     Result.flatMap(parseBounded(text), (body) =>
-      body === undefined
-        ? Result.fail(problem("malformed", `the answer is not JSON: ${excerpt(text)}`))
-        : codec.read(body)
+      body === undefined ? readOther(codec, text, redact) : codec.read(body)
     )
   )
 
@@ -77,26 +97,42 @@ export interface Reading {
 
 const tooLarge = problem("too_large", `the answer is larger than ${MODEL_REPLY_BYTES_MAX} bytes`)
 
+/** Characters of a body without events that are kept, in case it is an answer, or an error, in one piece. */
+const PLAIN_CHARS_MAX = 256 * 1024
+
+/** The data of an event that is an error by its name, whatever is in it. */
+const namedError = (text: string): ModelError => {
+  const data = parse(text)
+  return (
+    errorIn(data) ??
+    errorIn({ error: data }) ??
+    problem("http", `the provider answered 502: ${saidIn(text)}`, { status: 502 })
+  )
+}
+
 export const readStream = (codec: Codec, redact: Redact): Reading => {
   const assembler = codec.assembler()
-  let arrived: Array<string> = []
+  let arrived: Array<Sse.Event> = []
+  let hasEvents = false
+  let plain = ""
   let isDone = false
   const parser = Sse.makeParser(
     (event) => {
-      if (event._tag === "Event") arrived.push(event.data)
+      if (event._tag === "Event") arrived.push(event)
     },
     { maxEventSize: MODEL_REPLY_BYTES_MAX }
   )
-  const take = (text: string): Result.Result<ReadonlyArray<Delta>, ModelError> => {
+  const take = ({ data: text, event }: Sse.Event): Result.Result<ReadonlyArray<Delta>, ModelError> => {
     if (text.trim() === DONE) {
       isDone = true
       return Result.succeed([])
     }
+    if (event === "error") return quoting(text, redact, (text) => Result.fail(namedError(text)))
     let reader = assembler
     return quoting(text, redact, (text) => {
       const taken = Result.flatMap(parseBounded(text), (data) =>
         data === undefined
-          ? Result.fail(problem("malformed", `a part of the answer is not JSON: ${excerpt(text)}`))
+          ? Result.fail(problem("malformed", `a part of the answer is not JSON: ${saidIn(text)}`))
           : reader.take(data)
       )
       // The second reading must add nothing.
@@ -107,11 +143,16 @@ export const readStream = (codec: Codec, redact: Redact): Reading => {
   return {
     feed: (text) => {
       arrived = []
+      if (!hasEvents) plain = (plain + text).slice(0, PLAIN_CHARS_MAX)
       if (parser.feed(text) !== undefined) return Result.fail(tooLarge)
+      if (arrived.length > 0) {
+        hasEvents = true
+        plain = ""
+      }
       const deltas: Array<Delta> = []
-      for (const data of arrived) {
+      for (const event of arrived) {
         if (isDone) break
-        const taken = take(data)
+        const taken = take(event)
         if (Result.isFailure(taken)) return taken
         for (const delta of taken.success) deltas.push(delta)
       }
@@ -120,10 +161,11 @@ export const readStream = (codec: Codec, redact: Redact): Reading => {
     isDone: () => isDone,
     chars: assembler.chars,
     answer: () => {
-      const whole = assembler.whole()
-      return whole === undefined
-        ? Result.fail(problem("unreachable", "the answer broke off: the stream ended before the answer did"))
-        : quoting(JSON.stringify(whole), redact, (text) => codec.read(parse(text)))
+      const whole = assembler.whole(isDone)
+      if (whole !== undefined) return quoting(JSON.stringify(whole), redact, (text) => codec.read(parse(text)))
+      // A body that only its header calls a stream.
+      if (!hasEvents && plain.trim() !== "" && !EVENTS.test(plain)) return readWhole(codec, plain, redact)
+      return Result.fail(problem("unreachable", "the answer broke off: the stream ended before the answer did"))
     }
   }
 }

@@ -4,10 +4,11 @@
  */
 import { Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
-import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
+import { type Answer, answerOf, errorIn, otherApi, unreadable } from "./Answer.ts"
 import { type Asked, type Codec, listed, toolsOnce, written } from "./Codec.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message, Tool } from "./Conversation.ts"
+import { argumentsIn, reasonIn } from "./leniency.ts"
 import { messagesAssembler } from "./messagesStream.ts"
 import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
 import { answerTokensOf, type Quirks, quirksOf } from "./quirks.ts"
@@ -16,19 +17,22 @@ import { anthropicUsage } from "./usage.ts"
 
 const VERSION = "2023-06-01"
 
+const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
+
 const Block = Schema.Struct({
   type: Schema.String,
-  text: Schema.optionalKey(Schema.String),
-  name: Schema.optionalKey(Schema.String),
-  input: Schema.optionalKey(Schema.Json),
+  text: Text,
+  name: Text,
+  input: Schema.optionalKey(Schema.Unknown),
   /** The arguments of a streamed call, whose JSON may be cut. */
-  partial_json: Schema.optionalKey(Schema.String)
+  partial_json: Text
 })
+type Block = typeof Block.Type
 
 const Reply = Schema.Struct({
   type: Schema.optionalKey(Schema.Literal("message")),
-  content: Schema.Array(Schema.Record(Schema.String, Schema.Json)),
-  stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  content: Schema.Union([Schema.Array(Schema.Record(Schema.String, Schema.Json)), Schema.NullOr(Schema.String)]),
+  stop_reason: Text,
   stop_details: Schema.optionalKey(Schema.Unknown),
   usage: Schema.optionalKey(Schema.Unknown)
 })
@@ -47,7 +51,20 @@ type Layout = typeof Layout.Type
 const decodeLayout = Schema.decodeUnknownResult(Schema.fromJsonString(Layout))
 const isThinking = Schema.is(Schema.Union([Thinking, Redacted]))
 
-const layoutOf = (content: (typeof Reply.Type)["content"]): Layout =>
+type Blocks = Exclude<(typeof Reply.Type)["content"], string | null>
+
+/** The blocks of an answer; some servers write a text in their place. */
+const blocksOf = (content: (typeof Reply.Type)["content"]): Blocks =>
+  typeof content === "string" ? [{ type: "text", text: content }] : (content ?? [])
+
+/** The arguments of a call: its pieces, or the input that stood at its beginning or in an answer in one piece. */
+const callArguments = ({ input, partial_json }: Block): string => {
+  if (partial_json === undefined || partial_json === null) return argumentsIn(input ?? {})
+  const begun = argumentsIn(input)
+  return partial_json === "" && begun !== "{}" ? begun : partial_json
+}
+
+const layoutOf = (content: Blocks): Layout =>
   content.flatMap((block): Layout => {
     if (isThinking(block))
       return block.type === "thinking"
@@ -63,20 +80,18 @@ const wordsIn = (details: unknown): string | undefined => {
 
 const read = (body: unknown): Result.Result<Answer, ModelError> => {
   const reply = decodeReply(body)
-  const blocks = Result.flatMap(reply, ({ content }) => decodeBlocks(content))
+  const blocks = Result.flatMap(reply, ({ content }) => decodeBlocks(blocksOf(content)))
   if (Result.isFailure(reply) || Result.isFailure(blocks))
-    return Result.fail(
-      errorIn(body) ?? problem("malformed", `the answer is not a message: ${excerpt(JSON.stringify(body) ?? "")}`)
-    )
+    return Result.fail(errorIn(body) ?? otherApi(body, "messages") ?? unreadable("the answer is not a message", body))
   const { content, stop_details, stop_reason, usage } = reply.success
-  const layout = layoutOf(content)
+  const layout = layoutOf(blocksOf(content))
   const refusal = stop_reason === "refusal" ? wordsIn(stop_details) : undefined
   return answerOf({
     text: blocks.success.flatMap(({ text, type }) => (type === "text" ? [text ?? ""] : [])).join(""),
-    calls: blocks.success.flatMap(({ input, name, partial_json, type }) =>
-      type === "tool_use" ? [{ name: name ?? "", arguments: partial_json ?? JSON.stringify(input ?? {}) }] : []
+    calls: blocks.success.flatMap((block) =>
+      block.type === "tool_use" ? [{ name: block.name ?? "", arguments: callArguments(block) }] : []
     ),
-    reason: stop_reason,
+    reason: reasonIn(stop_reason),
     ...(refusal === undefined ? {} : { refusal }),
     usage: usage === undefined || usage === null ? undefined : anthropicUsage(usage),
     reasoning: layout.some((part) => typeof part === "object") ? JSON.stringify(layout) : undefined

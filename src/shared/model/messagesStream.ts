@@ -1,32 +1,39 @@
 /** A streamed message of Anthropic's API, put together to a whole one. */
 import { Option, Predicate, Result, Schema } from "effect"
 import type { ModelError } from "#schema/Event.ts"
-import { errorIn, excerpt, problem } from "./Answer.ts"
+import { errorIn, otherApi, unreadable } from "./Answer.ts"
 import type { Assembler, Delta } from "./Codec.ts"
+import { besideIn, placeIn } from "./leniency.ts"
 
 const Any = Schema.Record(Schema.String, Schema.Unknown)
+const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const Place = Schema.optionalKey(Schema.Unknown)
 
 const Event = Schema.Union([
   Schema.Struct({ type: Schema.Literal("message_start"), message: Any }),
   Schema.Struct({
     type: Schema.Literal("content_block_start"),
-    index: Schema.Natural,
+    index: Place,
     content_block: Schema.StructWithRest(Schema.Struct({ type: Schema.String }), [
       Schema.Record(Schema.String, Schema.Json)
     ])
   }),
   Schema.Struct({
     type: Schema.Literal("content_block_delta"),
-    index: Schema.Natural,
+    index: Place,
     delta: Schema.Struct({
       type: Schema.String,
-      text: Schema.optionalKey(Schema.String),
-      thinking: Schema.optionalKey(Schema.String),
-      signature: Schema.optionalKey(Schema.String),
-      partial_json: Schema.optionalKey(Schema.String)
+      text: Text,
+      thinking: Text,
+      signature: Text,
+      partial_json: Text
     })
   }),
-  Schema.Struct({ type: Schema.Literal("message_delta"), delta: Any, usage: Schema.optionalKey(Schema.Unknown) }),
+  Schema.Struct({
+    type: Schema.Literal("message_delta"),
+    delta: Schema.optionalKey(Schema.NullOr(Any)),
+    usage: Schema.optionalKey(Schema.Unknown)
+  }),
   Schema.Struct({ type: Schema.Literals(["content_block_stop", "message_stop", "ping"]) })
 ])
 type Event = typeof Event.Type
@@ -51,9 +58,9 @@ const PIECES = ["text", "thinking", "signature", "partial_json"] as const
 type Block = Record<string, unknown>
 
 const malformed = (data: unknown): ModelError =>
-  problem("malformed", `a part of the answer is not of a message: ${excerpt(JSON.stringify(data) ?? "")}`)
+  otherApi(data, "messages") ?? unreadable("a part of the answer is not of a message", data)
 
-/** A call's input comes in pieces of its text. */
+/** A call's input comes in pieces of its text; some servers have all of it at the beginning. */
 const begun = (block: Readonly<Record<string, unknown>>): Block =>
   block["type"] === "tool_use" ? { ...block, partial_json: "" } : { ...block }
 
@@ -66,13 +73,14 @@ export const messagesAssembler = (): Assembler => {
   let stop_reason: unknown
   let stop_details: unknown
   let chars = 0
+  let newest = -1
 
   const addPiece = ({ delta, index }: Extract<Event, { type: "content_block_delta" }>): ReadonlyArray<Delta> => {
-    const block = blocks.get(index)
+    const block = blocks.get(placeIn(index) ?? newest)
     if (block === undefined) return []
     for (const key of PIECES) {
       const piece = delta[key]
-      if (piece === undefined) continue
+      if (piece === undefined || piece === null) continue
       const before = block[key]
       block[key] = (typeof before === "string" ? before : "") + piece
       chars += piece.length
@@ -92,9 +100,10 @@ export const messagesAssembler = (): Assembler => {
         count(event.message["usage"])
         return []
       case "content_block_start": {
-        const { content_block, index } = event
+        const { content_block } = event
+        newest = placeIn(event.index) ?? newest + 1
         chars += BLOCK_CHARS + JSON.stringify(content_block).length
-        blocks.set(index, begun(content_block))
+        blocks.set(newest, begun(content_block))
         const { name, type } = content_block as Block
         if (type === "thinking" || type === "redacted_thinking") return [{ type: "thinking" }]
         return type === "tool_use" && typeof name === "string" ? [{ type: "call", name }] : []
@@ -102,8 +111,8 @@ export const messagesAssembler = (): Assembler => {
       case "content_block_delta":
         return addPiece(event)
       case "message_delta":
-        stop_reason = event.delta["stop_reason"] ?? stop_reason
-        stop_details = event.delta["stop_details"] ?? stop_details
+        stop_reason = event.delta?.["stop_reason"] ?? stop_reason
+        stop_details = event.delta?.["stop_details"] ?? stop_details
         count(event.usage)
         return []
       default:
@@ -115,15 +124,18 @@ export const messagesAssembler = (): Assembler => {
       const type = Predicate.hasProperty(data, "type") ? data.type : undefined
       const error = type === "error" ? (errorIn(data) ?? malformed(data)) : errorIn(data)
       if (error !== undefined) return Result.fail(error)
-      if (typeof type === "string" && !KNOWN.has(type)) return Result.succeed([])
+      if (typeof type === "string" && !KNOWN.has(type)) {
+        const other = otherApi(data, "messages")
+        return other === undefined ? Result.succeed([]) : Result.fail(other)
+      }
       return Result.mapBoth(decodeEvent(data), { onFailure: () => malformed(data), onSuccess: add })
     },
-    whole: () =>
-      typeof stop_reason === "string"
+    whole: (isMarked) =>
+      (typeof stop_reason === "string" && stop_reason !== "") || (isMarked && blocks.size > 0)
         ? {
             type: "message",
             content: [...blocks].toSorted(([a], [b]) => a - b).map(([, block]) => block),
-            stop_reason,
+            stop_reason: besideIn(stop_reason),
             stop_details,
             usage: Object.fromEntries(usage)
           }

@@ -5,45 +5,43 @@
 import { Predicate, Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
-import { type Answer, answerOf, errorIn, excerpt, problem } from "./Answer.ts"
-import { type Asked, type Assembler, type Codec, type Delta, listed, toolsOnce, written } from "./Codec.ts"
+import { type Answer, answerOf, errorIn, otherApi, problem, unreadable } from "./Answer.ts"
+import { type Asked, type Codec, listed, toolsOnce, written } from "./Codec.ts"
 import { reasoningOf } from "./continuation.ts"
 import type { AssistantMessage, Call, Message } from "./Conversation.ts"
+import { apiOf, argumentsIn, besideIn, Words, wordsIn } from "./leniency.ts"
 import { isPictured, type Shown, type ShownPicture, shownIn } from "./pictures.ts"
 import { answerTokensOf, quirksOf } from "./quirks.ts"
 import { openAiKeys, requestParameters } from "./requestParameters.ts"
+import { responsesAssembler } from "./responsesStream.ts"
 import { openAiUsage } from "./usage.ts"
 
 /** The least that the API takes as a limit. */
 const OUTPUT_TOKENS_MIN = 16
 
-const Part = Schema.Struct({
-  type: Schema.String,
-  text: Schema.optionalKey(Schema.String),
-  refusal: Schema.optionalKey(Schema.String)
-})
-
 const Item = Schema.Struct({
   type: Schema.String,
   content: Schema.optionalKey(Schema.Unknown),
-  name: Schema.optionalKey(Schema.Unknown),
-  arguments: Schema.optionalKey(Schema.Unknown),
   phase: Schema.optionalKey(Schema.Unknown)
 })
 
 const Reply = Schema.Struct({
   status: Schema.optionalKey(Schema.NullOr(Schema.String)),
   error: Schema.optionalKey(Schema.Unknown),
-  incomplete_details: Schema.optionalKey(
-    Schema.NullOr(Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }))
-  ),
-  output: Schema.Array(Schema.Record(Schema.String, Schema.Json)),
+  incomplete_details: Schema.optionalKey(Schema.Unknown),
+  output: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Json)))),
   usage: Schema.optionalKey(Schema.Unknown)
 })
 const decodeReply = Schema.decodeUnknownResult(Reply)
 const decodeItem = Schema.decodeUnknownResult(Item)
-const decodeParts = Schema.decodeUnknownResult(Schema.Array(Part))
-const decodeCall = Schema.decodeUnknownResult(Schema.Struct({ name: Schema.String, arguments: Schema.String }))
+const decodeWords = Schema.decodeUnknownResult(Schema.UndefinedOr(Words))
+const decodeCall = Schema.decodeUnknownResult(
+  Schema.Struct({
+    name: Schema.String,
+    arguments: Schema.optionalKey(Schema.Unknown),
+    input: Schema.optionalKey(Schema.Unknown)
+  })
+)
 
 /** The places of an answer's items: reasoning as it came, and where its text and its calls stood. */
 const Layout = Schema.Array(
@@ -64,9 +62,17 @@ interface Found {
 }
 
 const malformed = (body: unknown): ModelError =>
-  errorIn(body) ?? problem("malformed", `the answer is not a response: ${excerpt(JSON.stringify(body) ?? "")}`)
+  errorIn(body) ?? otherApi(body, "responses") ?? unreadable("the answer is not a response", body)
 
-type Raw = (typeof Reply.Type)["output"][number]
+type Raw = NonNullable<(typeof Reply.Type)["output"]>[number]
+
+/** The types of a call of a function: some servers write each call as one of a tool that takes any text. */
+const CALLS = new Set(["function_call", "custom_tool_call"])
+
+const refusalIn = (content: unknown): string =>
+  Array.isArray(content)
+    ? content.map((part) => (Predicate.hasProperty(part, "refusal") ? besideIn(part.refusal) : "")).join("")
+    : ""
 
 /** Adds one item to an answer; false where it is not of its type. */
 const addItem = (found: Found, raw: Raw): boolean => {
@@ -78,28 +84,37 @@ const addItem = (found: Found, raw: Raw): boolean => {
     if (typeof raw["encrypted_content"] === "string") found.layout.push({ item: raw })
     return true
   }
-  if (type === "function_call") {
+  if (CALLS.has(type)) {
     const call = decodeCall(raw)
     if (Result.isFailure(call)) return false
-    found.calls.push(call.success)
+    found.calls.push({ name: call.success.name, arguments: argumentsIn(call.success.arguments ?? call.success.input) })
     found.layout.push("call")
     return true
   }
   if (type !== "message") return true
-  const parts = decodeParts(content)
-  if (Result.isFailure(parts)) return false
-  const said = parts.success.flatMap(({ text, type }) => (type === "output_text" ? [text ?? ""] : [])).join("")
+  const words = decodeWords(content)
+  if (Result.isFailure(words)) return false
+  const said = wordsIn(words.success)
+  const refusal = refusalIn(content)
+  // An empty message beside a call says nothing, and has no place.
+  if (said === "" && refusal === "") return true
   found.text = found.text === "" || said === "" ? found.text + said : `${found.text}\n\n${said}`
-  found.refusal += parts.success.map(({ refusal }) => refusal ?? "").join("")
+  found.refusal += refusal
   found.layout.push({ phase: typeof phase === "string" ? phase.slice(0, 64) : null })
   return true
 }
 
+const reasonOf = (details: unknown): string =>
+  (Predicate.hasProperty(details, "reason") ? besideIn(details.reason) : "") || "length"
+
 const read = (body: unknown): Result.Result<Answer, ModelError> => {
   const reply = decodeReply(body)
   if (Result.isFailure(reply)) return Result.fail(malformed(body))
-  const { incomplete_details, output, status, usage } = reply.success
+  const { incomplete_details, status, usage } = reply.success
+  // A response that leaves its output out is empty; a body that is not a response at all is not.
+  const output = reply.success.output ?? (apiOf(body) === "responses" ? [] : undefined)
   if (status === "failed") return Result.fail(errorIn(body) ?? problem("http", "the provider failed", { status: 502 }))
+  if (output === undefined) return Result.fail(malformed(body))
   const found: Found = { text: "", refusal: "", calls: [], layout: [] }
   for (const raw of output) if (!addItem(found, raw)) return Result.fail(malformed(body))
   const { calls, layout, refusal, text } = found
@@ -108,7 +123,7 @@ const read = (body: unknown): Result.Result<Answer, ModelError> => {
     text,
     calls,
     refusal,
-    reason: status === "incomplete" ? (incomplete_details?.reason ?? "length") : undefined,
+    reason: status === "incomplete" ? reasonOf(incomplete_details) : undefined,
     usage: usage === undefined || usage === null ? undefined : openAiUsage(usage),
     reasoning: isThought ? JSON.stringify(layout) : undefined
   })
@@ -212,52 +227,6 @@ const conversation = (asked: Asked): ReadonlyArray<readonly [string, ReadonlyArr
   ]
 }
 
-const stringOf = (data: unknown, key: string): string => {
-  const value = Predicate.hasProperty(data, key) ? data[key] : undefined
-  return typeof value === "string" ? value : ""
-}
-
-const ENDS = new Set(["response.completed", "response.incomplete", "response.failed"])
-/** The pieces of an answer that are counted; the whole comes again at its end. */
-const PIECES = /\.delta$/u
-
-const assembler = (): Assembler => {
-  const items: Array<unknown> = []
-  let response: unknown
-  let chars = 0
-  const deltaOf = (type: string, data: unknown): ReadonlyArray<Delta> => {
-    if (type === "response.output_text.delta") return [{ type: "text", text: stringOf(data, "delta") }]
-    if (type.startsWith("response.reasoning")) return [{ type: "thinking" }]
-    const item = type === "response.output_item.added" && Predicate.hasProperty(data, "item") ? data.item : undefined
-    if (stringOf(item, "type") === "reasoning") return [{ type: "thinking" }]
-    return stringOf(item, "type") === "function_call" ? [{ type: "call", name: stringOf(item, "name") }] : []
-  }
-  const end = (data: unknown) => {
-    const whole = Predicate.hasProperty(data, "response") ? data.response : undefined
-    const output = Predicate.hasProperty(whole, "output") ? whole.output : undefined
-    // Some servers send the items on their way only.
-    const isBare = !Array.isArray(output) || output.length === 0
-    response = isBare && typeof whole === "object" ? { ...whole, output: items } : whole
-  }
-  return {
-    take: (data) => {
-      const type = stringOf(data, "type")
-      if (type === "error") {
-        const wrapped = errorIn(data) ?? errorIn({ error: data })
-        return Result.fail(wrapped ?? problem("http", "the provider failed", { status: 502 }))
-      }
-      if (ENDS.has(type)) end(data)
-      else if (type === "response.output_item.done" && Predicate.hasProperty(data, "item")) {
-        items.push(data.item)
-        chars += JSON.stringify(data.item).length
-      } else if (PIECES.test(type)) chars += stringOf(data, "delta").length
-      return Result.succeed(deltaOf(type, data))
-    },
-    whole: () => response,
-    chars: () => chars
-  }
-}
-
 const reasoningWish = ({ model }: Asked): Schema.Json | undefined =>
   model.reasoning_effort === null ? undefined : { effort: model.reasoning_effort }
 
@@ -279,5 +248,5 @@ export const responsesCodec: Codec = {
   parts: (asked) => written(responsesCodec.parameters(asked), conversation(asked)),
   body: (asked) => responsesCodec.parts(asked).join(""),
   read,
-  assembler
+  assembler: responsesAssembler
 }

@@ -4,7 +4,7 @@ import { Option, Schema } from "effect"
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
 /** The keys under which services say it, and the objects around them. */
-const MESSAGE_KEYS = ["error", "message", "detail", "description"]
+const MESSAGE_KEYS = ["error", "message", "msg", "detail", "description"]
 const MESSAGE_DEPTH_MAX = 3
 
 const fieldsOf = (value: Schema.Json | undefined): ReadonlyMap<string, Schema.Json> =>
@@ -16,12 +16,12 @@ const behind = (fields: ReadonlyMap<string, Schema.Json>): string => {
   return typeof raw === "string" && raw !== "" ? `: ${raw}` : ""
 }
 
-/** Codes that say what the words beside them may not: that a prompt is longer than the model's context. */
-const LENGTH_CODES = new Set(["context_length_exceeded", "model_max_prompt_tokens_exceeded"])
+/** Codes that say what the words beside them may not: that a prompt is longer than the model's context, or that the model's own call is refused. */
+const TELLING_CODES = new Set(["context_length_exceeded", "model_max_prompt_tokens_exceeded", "tool_use_failed"])
 
 /** The words of an error, with its code where that says more. */
-export const withLengthCode = (words: string, code: unknown): string =>
-  typeof code === "string" && LENGTH_CODES.has(code) && !words.includes(code) ? `${words} (${code})` : words
+export const withTellingCode = (words: string, code: unknown): string =>
+  typeof code === "string" && TELLING_CODES.has(code) && !words.includes(code) ? `${words} (${code})` : words
 
 const messageIn = (value: Schema.Json | undefined, depth: number): string | undefined => {
   if (typeof value === "string") return depth === 0 || value === "" ? undefined : value
@@ -30,7 +30,7 @@ const messageIn = (value: Schema.Json | undefined, depth: number): string | unde
   const fields = fieldsOf(value)
   for (const key of MESSAGE_KEYS) {
     const found = messageIn(fields.get(key), depth + 1)
-    if (found !== undefined) return withLengthCode(found, fields.get("code")) + behind(fields)
+    if (found !== undefined) return withTellingCode(found, fields.get("code")) + behind(fields)
   }
   return undefined
 }

@@ -2,8 +2,12 @@
 import { DateTime, Duration, Result } from "effect"
 import { Headers } from "effect/http"
 
+/** The header retry-after-ms of OpenAI and Azure, which no standard has. */
+const millis = (value: string | undefined): number | undefined =>
+  /^\d{1,12}(?:\.\d+)?$/u.test(value ?? "") ? Math.ceil(Number(value)) : undefined
+
 /**
- * Milliseconds to wait by the header Retry-After, which has seconds or a date; undefined where it says neither. A date counts from the Date
+ * Milliseconds to wait by the header Retry-After, which has seconds or a date, and else by retry-after-ms; undefined where neither says it. A date counts from the Date
  * of the same answer, since it is by the service's clock, whatever the host's says (RFC 9110, 10.2.3); by `now_ms` where the answer has
  * none. Pure.
  */
@@ -12,7 +16,7 @@ export const retryAfterMs = (
   now_ms: number
 ): number | undefined => {
   const parsed = Headers.parseRetryAfter(headers["retry-after"] ?? "")
-  if (Result.isFailure(parsed)) return undefined
+  if (Result.isFailure(parsed)) return millis(headers["retry-after-ms"])
   const sent = Result.map(Headers.parseHttpDate(headers["date"] ?? ""), DateTime.toEpochMillis)
   const wait = Headers.retryAfterDelay(
     parsed.success,

@@ -54,6 +54,17 @@ describe("drafts of edge's answer", () => {
     })
   )
 
+  it.effect("are not sent any more where their words were taken back", () =>
+    Effect.gen(function* () {
+      const { begin, texts, write } = yield* setUp
+      yield* write("I")
+      yield* write(" think that the user is angry")
+      yield* begin
+      yield* TestClock.adjust(10 * DRAFT_INTERVAL_MS)
+      assert.deepStrictEqual(texts(), ["I"])
+    })
+  )
+
   it.effect("begin again with the next attempt", () =>
     Effect.gen(function* () {
       const { begin, texts, write } = yield* setUp

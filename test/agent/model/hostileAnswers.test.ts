@@ -85,6 +85,7 @@ const ODD: ReadonlyArray<readonly [string, double.Reply, Partial<Completion>]> =
       ]
     }
   ],
+  ["arguments that are no text", body(calling("t", { a: 1 })), { tool_calls: [{ name: "t", input: { a: 1 } }] }],
   [
     "usage that is a text",
     body({ content: "a" }, { usage: { prompt_tokens: "1000", completion_tokens: [] } }),
@@ -117,19 +118,6 @@ const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Complet
   ["calls that are a text", body({ tool_calls: "choir-exec" }), "malformed"],
   ["a call without a function", body({ tool_calls: [{}] }), "malformed"],
   ["a call whose name is none", body(calling(1, "{}")), "malformed"],
-  ["arguments that are no text", body(calling("choir-exec", { a: 1 })), "malformed"],
-  ["too many calls", double.manyToolCalls(MODEL_TOOL_CALLS_MAX + 1, "choir-exec"), "malformed"],
-  ["ten thousand calls", double.manyToolCalls(10_000, "choir-exec"), "malformed"],
-  [
-    "arguments that are too large",
-    double.callTools([{ name: "t", input: "a".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX + 1) }]),
-    "too_large"
-  ],
-  [
-    "arguments too large in bytes alone",
-    double.callTools([{ name: "t", input: "é".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX / 2 + 1) }]),
-    "too_large"
-  ],
   ["an answer that is too large", double.oversize(MODEL_REPLY_BYTES_MAX), "too_large"],
   ["an answer without an end", double.endless, "too_large"],
   ["what the filter cut off", double.contentFilter("half"), "content_filter"],
@@ -197,6 +185,36 @@ describe("a hostile answer", () => {
         const { error, text, tool_calls } = yield* answering(reply)
         assert.deepStrictEqual([error, text, tool_calls], [undefined, undefined, []])
       }
+    })
+  )
+
+  it.effect("refuses each call beyond the limit, and leaves out those that no answer of a model has", () =>
+    Effect.gen(function* () {
+      for (const [count, kept] of [
+        [MODEL_TOOL_CALLS_MAX, MODEL_TOOL_CALLS_MAX],
+        [MODEL_TOOL_CALLS_MAX + 1, MODEL_TOOL_CALLS_MAX + 1],
+        [10_000, 2 * MODEL_TOOL_CALLS_MAX]
+      ] as const) {
+        const { error, tool_calls } = yield* answering(double.manyToolCalls(count, "choir-exec"))
+        assert.isUndefined(error)
+        assert.deepStrictEqual(
+          tool_calls.map(({ refused }) => refused?.includes(`more than ${MODEL_TOOL_CALLS_MAX} calls`) === true),
+          Array.from({ length: kept }, (_, index) => index >= MODEL_TOOL_CALLS_MAX)
+        )
+      }
+    })
+  )
+
+  it.effect("refuses a call alone whose arguments are too large, in characters or in bytes", () =>
+    Effect.gen(function* () {
+      const fits = `"${"a".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX - 2)}"`
+      const inputs = [fits, `${fits} `, "é".repeat(MODEL_TOOL_ARGUMENT_BYTES_MAX / 2 + 1), "{}"]
+      const { tool_calls } = yield* answering(double.callTools(inputs.map((input) => ({ name: "t", input }))))
+      assert.deepStrictEqual(
+        tool_calls.map(({ refused }) => refused === undefined),
+        [true, false, false, true]
+      )
+      assert.deepStrictEqual(tool_calls[1]?.input, {})
     })
   )
 

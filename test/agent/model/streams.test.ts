@@ -127,6 +127,29 @@ describe("an answer that is streamed", () => {
     }).pipe(Effect.provide(Logger.layer([])))
   )
 
+  it.effect("is heard without thoughts and calls in its text, and takes back what only their end shows", () =>
+    Effect.gen(function* () {
+      const call = [..."Yes. <tool_", 'call>\n{"name":"a"}\n</tool_call>']
+      for (const [texts, shown] of [
+        [[..."<Thinking kind='x'>the user is angry</Thinking>\n\nHello."], "Hello."],
+        [["Let me see. <", "|chan", "nel>thought\nthe user is angry<chan", "nel|>Hello."], "Let me see. Hello."],
+        [call, "Yes. "]
+      ] as const) {
+        const { heard } = yield* hearing(pieces(...texts))
+        assert.strictEqual(wordsOf(heard), shown)
+        assert.lengthOf(
+          heard.filter(({ type }) => type === "begin"),
+          1
+        )
+      }
+      const { completion, heard } = yield* hearing(pieces("the user is ", "angry</thi", "nk>\n", "Hello."))
+      assert.strictEqual(completion.text, "Hello.")
+      const last = heard.findLastIndex(({ type }) => type === "begin")
+      assert.strictEqual(wordsOf(heard.slice(last)), "Hello.")
+      assert.isAbove(last, 0)
+    })
+  )
+
   it.effect("may be silent for minutes before its first word and while it thinks, but not for longer than a call", () =>
     Effect.gen(function* () {
       const delta = (part: object) => sse([{ choices: [{ index: 0, delta: part, finish_reason: null }] }])
