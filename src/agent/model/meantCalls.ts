@@ -111,12 +111,12 @@ const meantValue = (written: Json, schema: unknown, levels: number): Json => {
     const { items } = schemaFor(schema, "array")
     return isObject(items) ? (value as ReadonlyArray<Json>).map((inner) => meantValue(inner, items, levels - 1)) : value
   }
-  return isObject(value) ? objectOf(value as Readonly<Record<string, Json>>, schema, levels) : value
+  return isObject(value) ? objectOf(value, schema, levels) : value
 }
 
 /** The arguments of a call as its tool's schema has them: `null` of an optional one is absence, and a text is what its schema wants instead. */
 export const meantInput = (input: Json, parameters: unknown): Json =>
-  isObject(input) ? meantValue(input as Json, parameters, LEVELS_MAX) : input
+  isObject(input) ? meantValue(input, parameters, LEVELS_MAX) : input
 
 /** The calls of an answer by what was offered. */
 export const meantCalls = (

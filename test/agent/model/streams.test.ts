@@ -129,9 +129,9 @@ describe("an answer that is streamed", () => {
 
   it.effect("is heard without thoughts and calls in its text, and takes back what only their end shows", () =>
     Effect.gen(function* () {
-      const call = [..."Yes. <tool_", 'call>\n{"name":"a"}\n</tool_call>']
+      const call = [..."Yes. <tool_".split(""), 'call>\n{"name":"a"}\n</tool_call>']
       for (const [texts, shown] of [
-        [[..."<Thinking kind='x'>the user is angry</Thinking>\n\nHello."], "Hello."],
+        ["<Thinking kind='x'>the user is angry</Thinking>\n\nHello.".split(""), "Hello."],
         [["Let me see. <", "|chan", "nel>thought\nthe user is angry<chan", "nel|>Hello."], "Let me see. Hello."],
         [call, "Yes. "]
       ] as const) {

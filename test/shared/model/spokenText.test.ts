@@ -108,7 +108,7 @@ describe("the words of an answer", () => {
     (what, text) => {
       const { text: whole } = spokenWords(text)
       const cuts = Array.from({ length: text.length + 1 }, (_, cut) => [text.slice(0, cut), text.slice(cut)])
-      for (const pieces of [...cuts, [...text]]) {
+      for (const pieces of [...cuts, text.split("")]) {
         const { ever, shown } = inPieces(pieces)
         assert.strictEqual(shown, whole, JSON.stringify(pieces))
         // Where only the end of thoughts comes, nobody can know them before it.
