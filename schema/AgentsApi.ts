@@ -67,6 +67,7 @@ export const StartAgent = Schema.Struct({
   git_identity: Schema.optionalKey(ResourceName),
   notion: Schema.optionalKey(ResourceName),
   email: Schema.optionalKey(ResourceName),
+  search: Schema.optionalKey(ResourceName),
   dm: Schema.optionalKey(DmNames),
   fresh: Schema.optionalKey(Schema.Boolean)
 })

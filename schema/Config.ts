@@ -225,6 +225,8 @@ const AgentDefaults = Schema.Struct({
   git_identity: Schema.optionalKey(ResourceName),
   notion: Schema.optionalKey(ResourceName),
   email: Schema.optionalKey(ResourceName),
+  /** Not needed where config.json has one engine alone. */
+  search: Schema.optionalKey(ResourceName),
   dm: Schema.optionalKey(DmNames)
 })
 /** The tools of the web that an agent has: none, pages as text, or a browser as well. */
@@ -326,6 +328,22 @@ const agentProblems = (config: ConfigShape): ReadonlyArray<Problem> =>
     })
   )
 
+/** Of several search engines each agent names its own: by the order of the file, an edit of it would send queries and a key to another one. */
+const searchProblems = ({ agents, search }: ConfigShape): ReadonlyArray<Problem> => {
+  const engines = Object.keys(search)
+  if (engines.length < 2) return []
+  return Object.entries(agents).flatMap(([id, { defaults }]) =>
+    defaults.search === undefined
+      ? [
+          {
+            path: ["agents", id, "defaults", "search"],
+            issue: `must name one of the search engines: ${engines.join(", ")}`
+          }
+        ]
+      : []
+  )
+}
+
 /** Two names for one thing would let two agents lease it at once. */
 const duplicates = <A>(
   table: Readonly<Record<string, A>>,
@@ -372,6 +390,7 @@ const configProblems = (config: ConfigShape): ReadonlyArray<Problem> => [
     )
   ),
   ...agentProblems(config),
+  ...searchProblems(config),
   ...Object.keys(config.skills.grants).flatMap((id) => missing("agent", config.agents, ["skills", "grants", id], id)),
   // Its log would be choird.log.
   ...(Object.hasOwn(config.agents, "choird")

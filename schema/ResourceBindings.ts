@@ -34,7 +34,8 @@ export const ResourceBindings = Schema.Struct({
   voice_profile: Schema.optionalKey(ResourceName),
   git_identity: Schema.optionalKey(ResourceName),
   notion: Schema.optionalKey(ResourceName),
-  email: Schema.optionalKey(ResourceName)
+  email: Schema.optionalKey(ResourceName),
+  search: Schema.optionalKey(ResourceName)
 })
 export type ResourceBindings = typeof ResourceBindings.Type
 

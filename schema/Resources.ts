@@ -19,7 +19,8 @@ export const BINDINGS = {
   voice_profile: { section: "voice_profiles", label: "voice profile", optional: true, kept: null },
   git_identity: { section: "git_identities", label: "git identity", optional: true, kept: null },
   notion: { section: "notion_integrations", label: "Notion integration", optional: true, kept: null },
-  email: { section: "email_accounts", label: "e-mail account", optional: true, kept: "sharing" }
+  email: { section: "email_accounts", label: "e-mail account", optional: true, kept: "sharing" },
+  search: { section: "search", label: "search engine", optional: true, kept: null }
 } as const satisfies Readonly<Record<string, BindingKind>>
 
 /** A binding that a start may name. */

@@ -120,7 +120,7 @@ describe("the starter's skills", () => {
 
   it.effect.each([
     ["inbox-triage", "choir-email-check, choir-email-receive", "it is bound to no e-mail account"],
-    ["research-with-sources", "choir-web-search", "config.json has no search engine"]
+    ["research-with-sources", "choir-web-search", "it has no search engine"]
   ] as const)("say what an agent lacks that has no account for them: %s", ([name, tools, why]) =>
     Effect.gen(function* () {
       yield* ticking

@@ -100,7 +100,7 @@ const unreadFlags = (files: ReadonlyArray<ParsedFile>) => {
 }
 
 /** Sent to choird as a whole, under the names of BINDINGS. */
-const RESOURCES = ["core_llm", "email", "git_identity", "notion", "voice_profile"].map(
+const RESOURCES = ["core_llm", "email", "git_identity", "notion", "search", "voice_profile"].map(
   (kind) => `commands/agent.ts: ${kind}`
 )
 

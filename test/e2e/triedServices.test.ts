@@ -20,7 +20,10 @@ describe.skipIf(noMail !== undefined)("choirctl tool try", () => {
         yield* provider.otherwise((request) => offlineModel(request, 0))
         const notion = yield* notionServer([{ id: HOME, title: "Home", children: [] }])
         const mail = yield* mailServer
-        mail.deliver("ada", [`From: eve@evil.example\r\nTo: ada@${MAIL_DOMAIN}\r\nSubject: news\r\n\r\nhello\r\n`])
+        mail.deliver("ada", [
+          `From: Eve <eve@evil.example>\r\nTo: ada@${MAIL_DOMAIN}\r\nSubject: earlier\r\n\r\nfirst\r\n`,
+          `From: eve@evil.example\r\nTo: ada@${MAIL_DOMAIN}\r\nSubject: news\r\n\r\nhello\r\n`
+        ])
         const choir = yield* makeTestInstallation({
           endpoint: provider.endpoint,
           runtime: "sandbox",

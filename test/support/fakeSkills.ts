@@ -49,7 +49,7 @@ export const toolRows: ReadonlyArray<ToolSummary> = [
     effect: "none",
     exposure: "both",
     description: "Search the web.",
-    not_offered: "config.json has no search engine"
+    not_offered: "it has no search engine"
   }
 ]
 

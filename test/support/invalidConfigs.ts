@@ -200,6 +200,13 @@ const NAMED: ReadonlyArray<Row> = [
   ["agents.agent-1.defaults.git_identity", "nope", /no git identity "nope"/u],
   ["agents.agent-1.defaults.notion", "nope", /no Notion integration "nope"/u],
   ["agents.agent-1.defaults.email", "nope", /no e-mail account "nope"/u],
+  ["agents.agent-1.defaults.search", "nope", /no search engine "nope" \(known: brave\)/u],
+  [
+    "search.other",
+    { secret: "other-key" },
+    /must name one of the search engines: brave, other/u,
+    "agents.agent-1.defaults.search"
+  ],
   ["agents.agent-1.defaults.dm", "nope", /no DM "nope" \(known: admin-dm, user-dm, work-dm\)/u],
   ["agents.agent-1.defaults.dm", ["work-dm", "nope"], /no DM "nope"/u, "agents.agent-1.defaults.dm.1"],
   ["agents.agent-1.defaults.dm", ["work-dm", "work-dm"], /each DM once/u],

@@ -20,6 +20,7 @@ import { type ToolName, toWireName } from "#schema/Tool.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { external } from "#src/agent/tools/external.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
+import { withSources } from "#src/shared/session/sources.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { isControl, type PreparedCall, type Tool, type ToolOutcome, withoutSecrets } from "#src/agent/tools/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -32,7 +33,8 @@ const cut = (text: string): string => firstPart(text, REPORT_TEXT_CHARS_MAX)
 type Ran = Extract<TriedTool, { readonly type: "ran" }>
 
 const ranOf = (effect: Ran["effect"], outcome: ToolOutcome, duration_ms: number, output_chars_max: number): Ran => {
-  const { acted, output, sources = [], status, summary } = outcome
+  const { acted, output, status, summary } = outcome
+  const sources = withSources([], outcome.sources ?? [])
   const isLong = output !== undefined && JSON.stringify(output).length > output_chars_max
   return {
     type: "ran",

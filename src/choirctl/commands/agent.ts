@@ -86,6 +86,7 @@ const overrides = {
   git_identity: resource("git-identity", "Git identity from config.json"),
   notion: resource("notion", "Notion integration from config.json"),
   email: resource("email", "E-mail account from config.json"),
+  search: resource("search", "Search engine from config.json"),
   dms
 } as const
 

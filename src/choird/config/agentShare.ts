@@ -28,8 +28,11 @@ const boundModels = (config: Config, bindings: Pick<ResourceBindings, "llm" | "c
   return Object.fromEntries(found)
 }
 
-/** The search engine of every agent: the first of config.json. */
-const searchOf = ({ search }: Config) => Object.values(search)[0]
+/** The search engine that an agent names, or the only one. */
+const searchOf = ({ search }: Config, name: ResourceName | undefined) => {
+  const engines = Object.values(search)
+  return name === undefined && engines.length === 1 ? engines[0] : own(search, name)
+}
 
 /** A voice profile with the service that speaks in it. */
 const voiceOf = (config: Config, name: string | undefined): AgentConfig["voice"] => {
@@ -50,7 +53,7 @@ export const agentConfig = (
 ): AgentConfig => {
   const git_identity = own(config.git_identities, bindings.git_identity)
   const repo = own(config.agents, agent_id)?.repo
-  const search = searchOf(config)
+  const search = searchOf(config, bindings.search)
   const notion = own(config.notion_integrations, bindings.notion)
   const email = own(config.email_accounts, bindings.email)
   const voice = voiceOf(config, bindings.voice_profile)

@@ -177,15 +177,6 @@ const requestAddresses = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
       : []
   )
 
-/** Every agent has the first search engine of the file; a second one looks as if it were used. */
-const unusedSearch = ({ search }: Config): ReadonlyArray<ConfigWarning> => {
-  const [used, ...others] = Object.keys(search)
-  return others.map((name) => ({
-    path: `search.${name}`,
-    message: `is not used: every agent searches with "${used}", the first entry; remove one of them`
-  }))
-}
-
 const modelQuirks = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
   Object.entries(models).flatMap(([name, model]) =>
     quirkWarnings(model).map(({ key, message }) => ({ path: `models.${name}.${key}`, message }))
@@ -204,7 +195,6 @@ const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigW
   ...nestedWorkspaces(config),
   ...requestAddresses(config),
   ...modelQuirks(config),
-  ...unusedSearch(config),
   ...unpricedBudget(config),
   ...(config.runtime.type === "docker"
     ? loopbackModels(config).map((message) => ({ path: "runtime.type", message }))

@@ -38,8 +38,9 @@ const GIT: ToolNeed = {
 }
 const SEARCH: ToolNeed = {
   required: true,
+  binding: "search",
   secret: ({ search }) => search?.secret,
-  lack: ({ search }) => (search === undefined ? "config.json has no search engine" : undefined),
+  lack: ({ search }, { agent }) => (search === undefined ? `${agent} has no search engine` : undefined),
   fix: () => "add one to search in config.json"
 }
 const NOTION: ToolNeed = {

@@ -56,6 +56,13 @@ describe("an agent's share of the configuration", () => {
       "small-key",
       "voice-key"
     ])
+    const several = {
+      ...config,
+      search: { ...config.search, own: { secret: SecretName.make("own-key") } }
+    }
+    assert.include([...boundSecrets(several, { ...BINDINGS, search: name("own") })], SecretName.make("own-key"))
+    assert.notInclude([...boundSecrets(several, { ...BINDINGS, search: name("own") })], SecretName.make("brave-key"))
+    assert.deepStrictEqual([...boundSecrets(several, BINDINGS)].sort(), ["large-key", "small-key"])
     const unknown = { ...BINDINGS, llm: name("constructor"), core_llm: name("gone"), git_identity: name("constructor") }
     assert.deepStrictEqual([...boundSecrets({ ...config, search: {} }, unknown)], [])
   })

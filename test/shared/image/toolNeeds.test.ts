@@ -76,7 +76,7 @@ describe("TOOL_NEEDS", () => {
   it("says why an agent lacks a tool, and takes none from one that has what it needs", () => {
     const { search: _, ...without } = { ...bare, web: "off" as const }
     assert.deepStrictEqual(Object.fromEntries(lackingTools(without)), {
-      "choir.web.search": "config.json has no search engine",
+      "choir.web.search": "it has no search engine",
       "choir.web.fetch": "its web is off",
       "choir.web.browse": "its web is off, without a browser",
       "choir.notion.query": "it is bound to no Notion integration",
