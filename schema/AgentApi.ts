@@ -15,9 +15,8 @@ import {
 import { ApiErrors, Unauthorized } from "./ApiError.ts"
 import { AskedApproval } from "./Approval.ts"
 import { AgentConfig } from "./AgentConfig.ts"
-import { CoreEvent } from "./Core.ts"
 import { ChoirEvent, SentEvent, ToolStatus } from "./Event.ts"
-import { AgentId, CallId, Epoch, InboxId, LaneId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
+import { AgentId, CallId, Epoch, InboxId, Rev, SecretName, SessionId, Sha256 } from "./Ids.ts"
 import { PromptContext } from "./PromptContext.ts"
 import { ResourceBindings } from "./ResourceBindings.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
@@ -119,13 +118,6 @@ export const HeartbeatReply = Schema.Struct({
 })
 export type HeartbeatReply = typeof HeartbeatReply.Type
 
-/** The budget that a lane has left; `tokens` is the session's. */
-export const BudgetRemaining = Schema.Struct({
-  tokens: Schema.Int,
-  tool_calls: Schema.Int,
-  cost_usd: Schema.optionalKey(Schema.NullOr(Schema.Finite))
-})
-
 /** The idempotency key of a request: any text of 1 to 64 of these characters, usually a UUID. */
 export const RequestId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u))
 
@@ -144,14 +136,8 @@ export const Draft = Schema.Struct({
 })
 export type Draft = typeof Draft.Type
 
-/** An agent's words for people who wait. The first six are taken and not used, since the acknowledged log says them: Choir's own agent leaves them out. */
+/** An agent's words for people who wait. What its lanes do is read from the acknowledged log. */
 export const ReportStatus = Schema.Struct({
-  lane: Schema.optionalKey(LaneId),
-  state: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64))),
-  skill: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
-  step: Schema.optionalKey(Schema.Natural),
-  budget_remaining: Schema.optionalKey(BudgetRemaining),
-  core_event: Schema.optionalKey(CoreEvent),
   draft: Schema.optionalKey(Draft),
   /** The answer to a DescribeContext; without a `context` no prompt of the lane was made since the agent started. */
   described: Schema.optionalKey(Schema.Struct({ request_id: RequestId, context: Schema.optionalKey(PromptContext) }))

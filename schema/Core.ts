@@ -95,18 +95,6 @@ export const CoreJobStart = Schema.Struct({
 })
 export type CoreJobStart = typeof CoreJobStart.Type
 
-/** The kinds of a core job's reports. `final_result` and `error` end it and come from the runtime. */
-export const CoreEventKind = Schema.Literals([
-  "progress",
-  "plan",
-  "thought_summary",
-  "tool_proposal",
-  "need_info",
-  "partial_result",
-  "final_result",
-  "error"
-])
-
 /** One step of a job's plan and how far it is. */
 export const PlanStep = Schema.Struct({
   step: Schema.NonEmptyString.check(Schema.isMaxLength(200)).annotate({ description: "What to do" }),
@@ -134,19 +122,11 @@ const progress = {
 
 /** A job's report by `choir.core.report`. */
 export const CoreReport = Schema.Struct({
-  kind: CoreEventKind.pick(["progress", "plan", "thought_summary", "tool_proposal", "need_info", "partial_result"]),
+  kind: Schema.Literals(["progress", "plan", "thought_summary", "tool_proposal", "need_info", "partial_result"]),
   text: Schema.NonEmptyString.check(Schema.isMaxLength(8192)),
   ...progress
 })
 export type CoreReport = typeof CoreReport.Type
-
-export const CoreEvent = Schema.Struct({
-  job_name: JobName,
-  kind: CoreEventKind,
-  text: Schema.String.check(Schema.isMaxLength(8192)),
-  ...progress
-})
-export type CoreEvent = typeof CoreEvent.Type
 
 /** The limits a job was started with, so that a replay needs no config (R23). */
 export const CoreBudgets = Schema.Struct({

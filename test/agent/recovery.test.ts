@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { LockRequest } from "#schema/Tool.ts"
+import type { Tool } from "#src/agent/tools/Tool.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -191,7 +192,8 @@ describe("recovery", () => {
             }),
           { effect, readOnly: true }
         )
-      const tools = [tool("a.read", "none"), tool("a.write", "workspace"), tool("a.send", "external")]
+      const write: Tool = { ...tool("a.write", "workspace"), repeatable: true }
+      const tools = [tool("a.read", "none"), write, tool("a.send", "external")]
       const script: Script = (messages) =>
         Effect.succeed(
           messages.at(-1)?.role === "user" ? calls(["a.read", {}], ["a.write", {}], ["a.send", {}]) : says("so be it")
@@ -204,10 +206,13 @@ describe("recovery", () => {
       yield* plane.until((_, state) => quiet(state))
       yield* Fiber.interrupt(second)
       assert.deepStrictEqual(runs.slice(3), ["a.read"])
-      const status = (index: number) =>
+      const result = (index: number) =>
         ofType(plane.events, "ToolResultCommitted").find(({ payload }) => payload.call_id.endsWith(`-${index}`))
-          ?.payload.status
+          ?.payload
+      const status = (index: number) => result(index)?.status
       assert.deepStrictEqual([0, 1, 2].map(status), ["success", "unknown_after_crash", "unknown_after_crash"])
+      assert.match(result(1)?.summary ?? "", /a second run changes nothing more/u)
+      assert.match(result(2)?.summary ?? "", /check before you do it again/u)
     })
   )
 

@@ -171,6 +171,16 @@ describe("content that no event can hold", () => {
     assert.isBelow(JSON.stringify(deltas).length, EVENT_BYTES_MAX)
   })
 
+  it("takes an earlier session that a search of the memory named for a reference, and no other", () => {
+    const found = { hits: [{ session_id: "0k8v3w9m2p1n4q7r", text: "roses" }] }
+    const payload = { call_id: "c", status: "success", summary: "", output: found, duration_ms: 1 }
+    const window = [{ event: { rev: 1, event_type: "ToolResultCommitted", payload } as never, hash: "", messages: [] }]
+    const input = { add_references: ["0k8v3w9m2p1n4q7r", "1k8v3w9m2p1n4q7r"] }
+    const tool_calls = [{ call_id: "x", name: "choir-memory-delta", input }]
+    const [delta] = deltasOf({ payload: { tool_calls } } as never, emptySummary, window)
+    assert.deepStrictEqual<unknown>(delta?.add_references, ["0k8v3w9m2p1n4q7r"])
+  })
+
   it("is never passed over: no commit of the agent is ignored", () => {
     assert.deepStrictEqual(caughtCommits(parsedFolder(AGENT)), Object.keys(CAUGHT).toSorted())
   })

@@ -35,7 +35,7 @@ export const BODIES = {
     timestamp: "2025-01-01T00:00:00.000Z"
   },
   REQUEST_APPROVAL: { request_type: "confirm_tool", payload: {}, call_id: "c-1" },
-  REPORT_STATUS: { lane: "edge", state: "EDGE_IDLE", skill: "plan", budget_remaining: { tokens: 1, tool_calls: 1 } },
+  REPORT_STATUS: {},
   TERMINATE_SELF: { reason: "stop", final_rev: 0, final_hash: ZEROS },
   FETCH_DYNAMIC_CONFIG: { current_config_version: 1 },
   EXECUTE_HOST_TOOL: { tool_name: "choir.web.browse", call_id: "c-1", input: {} }

@@ -42,7 +42,14 @@ export const skillRows: ReadonlyArray<SkillSummary> = [
 ]
 export const toolRows: ReadonlyArray<ToolSummary> = [
   { name: "choir.exec", source: "built-in", effect: null, exposure: null, description: null },
-  { name: "words.count", source: "agent", effect: "none", exposure: "both", description: "Count\nwords." },
+  {
+    name: "words.count",
+    source: "agent",
+    version: "2.1",
+    effect: "none",
+    exposure: "both",
+    description: "Count\nwords."
+  },
   {
     name: "choir.web.search",
     source: "built-in",

@@ -15,8 +15,12 @@ const SETTLE_MS_MAX = 20_000
 const IN_DOUBT =
   "the agent went down while this ran; whether it took effect, once or twice, is not known: check before you do it again, and tell the user"
 
+const REPEATABLE =
+  "the agent went down while this ran, and whether it took effect is not known; its manifest says that a second run changes nothing more, so make the call again if you still need it"
+
 interface DoubtfulCall {
   readonly lane: LaneId
+  readonly repeatable: boolean
   readonly call: OpenCall
   readonly settle: Tool["settle"]
 }
@@ -32,15 +36,16 @@ const doubtfulCalls = Effect.gen(function* () {
       .filter(({ effect, stage }) => stage === "committed" && effect !== "none")
       .map((call): DoubtfulCall => {
         const tool = registry.find(lane, call.name)
-        return { lane, call, settle: tool === undefined || isControl(tool) ? undefined : tool.settle }
+        if (tool === undefined || isControl(tool)) return { lane, call, settle: undefined, repeatable: false }
+        return { lane, call, settle: tool.settle, repeatable: tool.repeatable === true }
       })
   )
 })
 
-const closeAsUnknown = ({ call, lane }: DoubtfulCall) =>
+const closeAsUnknown = ({ call, lane, repeatable }: DoubtfulCall) =>
   finishCall(lane, call, {
     status: "unknown_after_crash",
-    summary: IN_DOUBT,
+    summary: repeatable ? REPEATABLE : IN_DOUBT,
     ...(call.effect === "external" ? { acted: "unknown" } : {}),
     duration_ms: 0
   })

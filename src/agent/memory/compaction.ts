@@ -1,7 +1,7 @@
 /** The events of a lane that give way to its summary, what the model is asked, and what of its answer counts. */
 import { Schema } from "effect"
 import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
-import { EDGE } from "#schema/Ids.ts"
+import { EDGE, SessionId } from "#schema/Ids.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
@@ -114,7 +114,9 @@ const DeltaInput = Schema.Struct({
   remove_facts: Schema.optionalKey(
     Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys that no longer hold" })
   ),
-  add_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes of messages" })),
+  add_references: Schema.optionalKey(
+    Schema.Array(Reference).annotate({ description: "Hashes of messages, session ids of hits" })
+  ),
   remove_references: Schema.optionalKey(Schema.Array(Reference))
 })
 /**
@@ -161,9 +163,20 @@ export const compactionNote = (
   )
 }
 
-/** The full hash behind what a model wrote, if it was shown such an event or the summary holds it already. */
+const isSession = Schema.is(SessionId)
+
+/** The earlier sessions that results named, such as those that a search of the memory found. */
+const sessionsIn = (folding: ReadonlyArray<Folding>): ReadonlyArray<string> =>
+  folding.flatMap(({ event }) => {
+    if (event.event_type !== "ToolResultCommitted") return []
+    const found = JSON.stringify(event.payload.output ?? null).matchAll(/"session_id":"(\w{1,64})"/gu)
+    return Array.from(found, ([, id]) => id ?? "").filter((id) => isSession(id))
+  })
+
+/** The full hash or session behind what a model wrote, if it was shown such an event or the summary holds it already. */
 const resolver = (summary: ReferenceSummary, folding: ReadonlyArray<Folding>) => {
-  const known = [...folding.map(({ hash }) => hash), ...summary.referenced_events, ...summary.referenced_sessions]
+  const held = [...summary.referenced_events, ...summary.referenced_sessions]
+  const known = [...folding.map(({ hash }) => hash), ...sessionsIn(folding), ...held]
   return (text: string): ReadonlyArray<string> => {
     const found = text.length < SHOWN_HASH_CHARS ? undefined : known.find((hash) => hash.startsWith(text))
     return found === undefined ? [] : [found]

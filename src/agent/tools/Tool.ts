@@ -119,6 +119,8 @@ export interface Tool {
   readonly masked?: boolean
   /** Everything that it can do; absent, what its effect class lets it do. A built-in tool has those of the table. */
   readonly capabilities?: ReadonlyArray<Capability>
+  /** Whether a second run changes nothing more, by its manifest. A call that a crash cut off may then be made again without a look. */
+  readonly repeatable?: boolean
   /** Whether only scripts call it: no model is offered it, and the call of one is refused. */
   readonly ofScripts?: boolean
   /** Whether models are offered it by another name alone (`offeredName`); a call by its own is taken all the same. */

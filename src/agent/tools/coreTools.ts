@@ -244,7 +244,7 @@ const ReportInput = Schema.Struct({
 const decodeReport = decodeInput(ReportInput)
 
 /**
- * choir.core.report: a job reports progress or asks the user something (CoreEvent). The call itself is the record: edge sees the newest report
+ * choir.core.report: a job reports progress or asks the user something. The call itself is the record: edge sees the newest report
  * in its prompts, people see it in the list of jobs, and a question opens a report turn.
  */
 export const coreReport: Tool = {

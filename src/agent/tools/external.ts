@@ -179,6 +179,7 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
     lanes: lanesOf(manifest),
     readOnly: effect === "none",
     masked: prompt_mask,
+    repeatable: manifest.runtime.idempotent,
     capabilities: capabilitiesOf(manifest),
     prepare: Effect.fn("external.prepare")(function* (raw) {
       const stdin = JSON.stringify(yield* decode(raw))

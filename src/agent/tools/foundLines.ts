@@ -72,7 +72,7 @@ const foundIn = (text: string): Option.Option<FoundLine> =>
     text: shownText(textOf(data.lines), data.submatches?.[0]?.start ?? 0)
   }))
 
-/** What can be told of a line that was too long to be kept. */
+/** The ends of a line that was too long to be kept. */
 const foundAtEnds = (head: string, tail: string): Option.Option<FoundLine> => {
   const [, type, path = "", text = ""] = BEGINNING.exec(head) ?? []
   const [, line] = ENDING.exec(tail) ?? []

@@ -16,10 +16,11 @@ import { agentFlag, agentOf, inputFlag } from "./flags/tryFlags.ts"
 
 const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): string =>
   table(
-    ["TOOL", "FROM", "EFFECT", "LANES", "DESCRIPTION"],
-    rows.map(({ description, effect, exposure, name, not_offered, source }) => [
+    ["TOOL", "FROM", "VERSION", "EFFECT", "LANES", "DESCRIPTION"],
+    rows.map(({ description, effect, exposure, name, not_offered, source, version }) => [
       name,
       source,
+      safeLine(version ?? ""),
       effect ?? "",
       exposure ?? "",
       safeLine(not_offered === undefined ? (description ?? "") : `(not available: ${not_offered}) ${description ?? ""}`)

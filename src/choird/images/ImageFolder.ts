@@ -139,7 +139,8 @@ export const imageTools = Effect.fnUntraced(function* (
           source,
           effect: effectOf(manifest.success),
           exposure: runtime.exposure,
-          description
+          description,
+          version: runtime.version
         })
       })
     )

@@ -178,19 +178,13 @@ export const readToolManifest = (
   return Result.succeed({ manifest, executable: toolExecutable(scope, manifest.runtime.exec_path) ?? "" })
 }
 
-/** Keys of `runtime` that a manifest may have and that nothing follows from. */
-const IDLE = ["idempotent", "version"] as const
-
 const decodeRaw = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ runtime: Schema.Record(Schema.String, Schema.Unknown) }))
 )
 
-/** The idle keys of a manifest's text. `network: false` is one of them where nothing keeps the tool off the network. */
+/** The keys of a manifest's text that nothing follows from: `network: false` where nothing keeps the tool off the network. */
 export const idleManifestKeys = (text: string, cutsNetwork: boolean): ReadonlyArray<string> =>
   Option.match(decodeRaw(text), {
     onNone: () => [],
-    onSome: ({ runtime }) => [
-      ...IDLE.filter((key) => Object.hasOwn(runtime, key)),
-      ...(runtime["network"] === false && !cutsNetwork ? ["network"] : [])
-    ]
+    onSome: ({ runtime }) => (runtime["network"] === false && !cutsNetwork ? ["network"] : [])
   })

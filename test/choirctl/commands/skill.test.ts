@@ -163,7 +163,7 @@ describe("choirctl tool", () => {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
       const { out } = yield* choirctl(home, ["tool", "list", "agent-1"])
-      assert.match(out, /words\.count +agent +none +both +Count words\./u)
+      assert.match(out, /words\.count +agent +2\.1 +none +both +Count words\./u)
       assert.include(out, "(not available: it has no search engine) Search the web.")
       assert.deepStrictEqual(document(yield* choirctl(home, ["tool", "list", "agent-1", "--json"])), toolRows)
     })

@@ -250,12 +250,14 @@ describeTransports("the other verbs", ({ openSession }) => {
       })
   )
 
-  it.effect("REPORT_STATUS is acknowledged and changes nothing, since a lane is what its events say", () =>
+  it.effect("REPORT_STATUS is acknowledged and changes nothing, and takes nothing that the events of a lane say", () =>
     Effect.gen(function* () {
       const { call, world } = yield* openSession
-      const answer = yield* call("REPORT_STATUS", { body: { ...BODIES.REPORT_STATUS, state: "EDGE_REASONING" } })
+      const answer = yield* call("REPORT_STATUS")
       assert.deepStrictEqual([answer.status, JSON.parse(answer.text)], [200, { ack: true }])
       assert.deepStrictEqual(world.effects, ["settle"])
+      const refused = yield* call("REPORT_STATUS", { body: { ...BODIES.REPORT_STATUS, state: "EDGE_REASONING" } })
+      assert.strictEqual(refused.status, 400)
     })
   )
 

@@ -17,7 +17,14 @@ describe("what an image offers", () => {
         [["think", ["look", "write", "done"]]]
       )
       assert.deepStrictEqual(yield* imageTools(path), [
-        { name: "echo", source: "global", effect: "external", exposure: "both", description: "says it again" }
+        {
+          name: "echo",
+          source: "global",
+          effect: "external",
+          exposure: "both",
+          description: "says it again",
+          version: "1.0"
+        }
       ])
       writeFileSync(join(path, "choir/skills/think.json"), "{}")
       assert.match((yield* Effect.flip(imageSkills(path))).message, /not as it was built: .*\["name"\]/su)

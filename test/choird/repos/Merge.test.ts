@@ -230,7 +230,7 @@ describe("Merge", () => {
       "skills/review/README.md": "# Review"
     })
     assert.deepStrictEqual(warnings, [
-      "global: runtime.idempotent, runtime.version, runtime.network of tools/*.json have no effect (this version): x",
+      "global: runtime.network of tools/*.json has no effect (this version): x",
       "global: skills/review/ is ignored: a skill is a file skills/<name>.json or a folder with a SKILL.md"
     ])
   })
