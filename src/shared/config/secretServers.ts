@@ -1,6 +1,6 @@
 /** The servers that each secret is sent to: a key is its owner's at one server, and must not reach another one by accident. Pure. */
 import type { Config } from "#schema/Config.ts"
-import type { SecretName } from "#schema/Ids.ts"
+import { ResourceName, type SecretName } from "#schema/Ids.ts"
 import { resourceSecrets } from "./resourceSecrets.ts"
 
 export interface SecretServer {
@@ -20,14 +20,17 @@ export const originOf = (address: string): string | undefined => {
 /** The places that get the secret of a resource which has no address of one server: those of a mail account, a git identity and a database. */
 const placesOf = (
   { email_accounts, git_identities, postgres }: Config,
-  [section, name = ""]: ReadonlyArray<string>
-) => {
+  [section, named = ""]: ReadonlyArray<string>
+): ReadonlyArray<string> => {
+  if (section === "postgres") return "host" in postgres ? [`${postgres.host}:${postgres.port}`] : []
+  if (section !== "email_accounts" && section !== "git_identities") return []
+  const name = ResourceName.make(named)
   if (section === "email_accounts") {
-    const { imap_host, imap_port, smtp_host, smtp_port } = email_accounts[name] ?? {}
-    return imap_host === undefined ? [] : [`${imap_host}:${imap_port}`, `${smtp_host}:${smtp_port}`]
+    const account = email_accounts[name]
+    if (account === undefined) return []
+    return [`${account.imap_host}:${account.imap_port}`, `${account.smtp_host}:${account.smtp_port}`]
   }
-  if (section === "git_identities") return git_identities[name]?.remotes ?? []
-  return section === "postgres" && "host" in postgres ? [`${postgres.host}:${postgres.port}`] : []
+  return git_identities[name]?.remotes ?? []
 }
 
 /** Each use of a secret in config.json, in its order. */
