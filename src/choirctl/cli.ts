@@ -132,6 +132,11 @@ const COMMANDS = [
     async () => (await import("#src/choirctl/commands/db.ts")).database
   ),
   command(
+    "home",
+    "Accept a home that was moved or copied",
+    async () => (await import("#src/choirctl/commands/home.ts")).home
+  ),
+  command(
     "prune",
     "Remove data older than the retention settings in config.json; choird also does this by itself",
     async () => (await import("#src/choirctl/commands/prune.ts")).prune

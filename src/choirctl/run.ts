@@ -1,6 +1,6 @@
 /** One call of choirctl, from its arguments to its exit code. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Effect, Exit, Layer, Option, References } from "effect"
+import { Cause, Effect, Exit, Layer, Option, References, Result } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { EXIT, type Failure, failureOf } from "#src/choirctl/terminal/failure.ts"
 import { Host, parserServices } from "#src/choirctl/terminal/Host.ts"
@@ -78,12 +78,13 @@ const unknownCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>)
   return CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0 ? exit : undefined
 })
 
-/** The home that the raw arguments name, since they may not parse. */
-const homeOf = (args: ReadonlyArray<string>) => {
+/** The home that the raw arguments name, since they may not parse; none where nothing names one. */
+const homeOf = (args: ReadonlyArray<string>): string | undefined => {
   const flags = flagsOf(args)
   const at = flags.findLastIndex((arg) => arg === "--home" || arg.startsWith("--home="))
   const flag = flags[at]
-  return homeFolder(flag === "--home" ? flags[at + 1] : flag?.slice("--home=".length))
+  const named = flag === "--home" ? flags[at + 1] : flag?.slice("--home=".length)
+  return Result.getOrUndefined(Result.try(() => homeFolder(named)))
 }
 
 /** Whether no command was named at all; a person then gets the overview. */
@@ -120,7 +121,10 @@ export const run = Effect.fn("choirctl.run")(
   },
   // The commands that a note advises to run are for the home that the flags name.
   (running, args) =>
-    Effect.updateService(running, Screen, (screen) => withNotes(screen, (text) => onHome(homeOf(args), text)))
+    Effect.updateService(running, Screen, (screen) => {
+      const home = homeOf(args)
+      return home === undefined ? screen : withNotes(screen, (text) => onHome(home, text))
+    })
 )
 
 const Platform = Layer.mergeAll(Host.layer, Screen.layer, Layer.succeed(References.LogToStderr, true))

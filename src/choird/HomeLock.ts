@@ -20,7 +20,7 @@ export class HomeLockFailed extends Schema.TaggedError<HomeLockFailed>()("HomeLo
   problem: Schema.String
 }) {
   override get message() {
-    return `${this.home} cannot be locked: ${this.problem}`
+    return `${this.home} cannot be locked: ${this.problem}. A home must be on a disk that choird's user may write to, with free space`
   }
 }
 

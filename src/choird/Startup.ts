@@ -19,11 +19,15 @@ import { Backup } from "./database/Backup.ts"
 import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
+import type { HomeRecord } from "#src/shared/files/homeRecord.ts"
+import { folderWords, hostWarnings } from "#src/shared/files/hostProblems.ts"
 import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
 import { ProposalRehearsals } from "#src/choird/approvals/ProposalRehearsals.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { followMove, homeInPlace, recordHome } from "./homePlace.ts"
 import { lockHome } from "./HomeLock.ts"
+import { hostFits } from "./hostFits.ts"
 import { LogFiles } from "./logs/LogFiles.ts"
 import { EmbeddingQueue } from "./memory/EmbeddingQueue.ts"
 import { Forgetting } from "./memory/Forgetting.ts"
@@ -50,20 +54,29 @@ const step =
 const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive", "outgoing"]
 
 class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {
-  home: Schema.String,
+  path: Schema.String,
+  /** A predicate. */
   problem: Schema.String
 }) {
   override get message() {
-    return `${this.home} cannot be used: ${this.problem}. Check its owner and the space on its disk`
+    return `${this.path} ${this.problem}. Give the whole home to the user that runs choird, on a disk with free space that may be written to: chown -R ${process.getuid?.() ?? 0} the home`
   }
 }
 
-const makeFolders = (home: string) =>
-  Effect.try({
-    try: () => {
-      for (const folder of FOLDERS) mkdirSync(join(home, folder), { recursive: true, mode: 0o700 })
-    },
-    catch: (cause) => new HomeNotWritable({ home, problem: String(cause) })
+/** Makes the folders and the record of a home that lacks them. */
+const makeFolders = (home: string, record: HomeRecord | undefined) =>
+  Effect.gen(function* () {
+    for (const folder of FOLDERS) {
+      const path = join(home, folder)
+      yield* Effect.try({
+        try: () => mkdirSync(path, { recursive: true, mode: 0o700 }),
+        catch: (cause) => new HomeNotWritable({ path, problem: folderWords(cause) })
+      })
+    }
+    return yield* Effect.try({
+      try: () => recordHome(home, record),
+      catch: (cause) => new HomeNotWritable({ path: home, problem: folderWords(cause) })
+    })
   })
 
 const summary = ({ agents, dms, gateways, models, workspaces }: Config) =>
@@ -104,10 +117,13 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
     step(1, `choird ${options.version} has read ${file} and secrets.json in ${options.home}`)
   )
   const { config, home } = yield* Effect.provideContext(configured, files)
-  const lock = yield* lockHome(home).pipe(
-    Effect.tap(() => makeFolders(home)),
-    step(2, "the home is locked")
-  )
+  yield* hostFits(home)
+  const known = yield* homeInPlace(home)
+  const { lock, record } = yield* Effect.gen(function* () {
+    const lock = yield* lockHome(home)
+    return { lock, record: yield* makeFolders(home, known) }
+  }).pipe(step(2, "the home is locked"))
+  for (const text of hostWarnings(home)) yield* Effect.logWarning(text)
   // Only once the home is locked: until then another choird may write to the same files.
   yield* Stream.runForEach(
     Context.get(files, ConfigStore).changes,
@@ -134,6 +150,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   const grounds = Context.mergeAll(base, database, runtime)
 
   yield* makeSchemas.pipe(
+    Effect.andThen(followMove(home, record)),
     Effect.provide(AgentSchemas.layer),
     Effect.provideContext(grounds),
     step(4, "the agents' schemas exist")

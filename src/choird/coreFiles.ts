@@ -8,7 +8,14 @@ import { HOST_PATH } from "#src/choird/runtime/HostProcess.ts"
 const PRLIMIT_MS_MAX = 5000
 const NONE = /^Max core file size +0 +0 /mu
 
-const isNone = () => NONE.test(readFileSync("/proc/self/limits", "utf8"))
+const isNone = (): boolean => {
+  try {
+    return NONE.test(readFileSync("/proc/self/limits", "utf8"))
+  } catch {
+    // A host without /proc, which is refused in words of its own.
+    return false
+  }
+}
 
 /** Sets choird's limit on core files to 0; its children inherit it. Node cannot do so by itself, so prlimit(1) does it from outside. */
 export const withoutCoreFiles = Effect.suspend(() => {

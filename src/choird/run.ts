@@ -154,9 +154,11 @@ interface Chosen {
   readonly transport: TransportFlags
 }
 
+const messageOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure))
+
 /** The problem of a command line in one sentence; Node adds advice of its own. */
 const parseProblem = (failure: unknown): string => {
-  const text = failure instanceof Error ? failure.message : String(failure)
+  const text = messageOf(failure)
   const [, unknown] = /^Unknown option '([^']+)'/u.exec(text) ?? []
   return unknown === undefined ? (text.split(". ", 1)[0] ?? text) : `there is no option ${unknown}`
 }
@@ -183,7 +185,9 @@ const options = (): Chosen | { readonly home?: never; readonly usage: string; re
   const { help, home, version } = values
   if (help === true) return { usage: HELP, code: 0 }
   if (version === true) return { usage: VERSION, code: 0 }
-  const folder = homeFolder(home)
+  const named = Result.try(() => homeFolder(home))
+  if (Result.isFailure(named)) return { usage: `choird: ${messageOf(named.failure)}`, code: 78 }
+  const folder = named.success
   const move = moveOf(values["moved-from"], values["moved-to"], folder)
   const task = taskOf(positionals, values.force === true, move)
   if (task === null) return badUsage(`there is no task "${positionals.join(" ")}"`)
@@ -202,7 +206,12 @@ export const main = (): void => {
   const fiber = Effect.runFork(choird(chosen))
   // A stopped choird has done its work; a stopped task has not.
   const interrupted = chosen.task === undefined ? 0 : INTERRUPTED
-  fiber.addObserver((exit) => process.exit(Exit.isSuccess(exit) ? exit.value : interrupted))
+  fiber.addObserver((exit) => {
+    if (Exit.isSuccess(exit)) process.exit(exit.value)
+    if (Cause.hasInterruptsOnly(exit.cause)) process.exit(interrupted)
+    print(`choird: ${Cause.pretty(exit.cause)}`)
+    process.exit(70)
+  })
   let asked = false
   const stop = () => {
     // A second signal means not to wait; the next start resumes what is unfinished.

@@ -14,7 +14,7 @@ describe("a text with commands of choirctl", () => {
   })
 
   it("stays as it is for the default home", () => {
-    assert.strictEqual(onHome(DEFAULT_HOME, "choirctl status"), "choirctl status")
+    assert.strictEqual(onHome(DEFAULT_HOME ?? "", "choirctl status"), "choirctl status")
   })
 
   it.effect("is recognised by the names of all commands", () =>

@@ -16,6 +16,8 @@ const TIME_LIMIT_MS = 300_000
 /** Typed by tests of their own, which are named by how a command begins. */
 const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "openssl req": "test/support/certificate.ts",
+  "choirctl --home /new/place home accept": "test/e2e/wrongHosts.test.ts",
+  "choirctl --home /a/copy home accept --copy": "test/e2e/wrongHosts.test.ts",
   "choirctl session archive": "test/e2e/retention.test.ts",
   "choirctl session delete": "test/e2e/retention.test.ts",
   "choird --transport=http": "test/e2e/https.test.ts",

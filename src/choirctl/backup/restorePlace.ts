@@ -11,13 +11,12 @@ import { earlierChoirdRuns, homeHolder, homeLockPath } from "#src/shared/files/h
 import { asideOf, finishRestore, restoredBeside, restoreTimeIn } from "#src/shared/files/interruptedRestore.ts"
 import { holdLockFile } from "#src/shared/files/lockFile.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { HOME_BYTES_MAX } from "#src/shared/files/hostProblems.ts"
 import { isOwnName, isUsersFolder, makeOwnFolder } from "./freshFiles.ts"
 
 /** How long a choird may still work in the folder of a restore that was killed. */
 const LEFTOVER_MS_MAX = 20_000
 const LEFTOVER_LOOK_MS = 200
-/** A socket's path has 107 bytes at most, and those of agents lie deep. */
-const HOME_BYTES_MAX = 65
 
 const stagingPrefix = (home: string) => `${basename(home)}.restoring-`
 

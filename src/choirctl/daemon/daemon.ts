@@ -6,9 +6,10 @@ import { Effect, Option, Schedule } from "effect"
 import { choirdAnswers } from "#src/choirctl/client/ask.ts"
 import { askChoird, choirdStatus } from "#src/choirctl/client/OperatorClient.ts"
 import { requireHome } from "#src/choirctl/home/homeFiles.ts"
-import { CommandFailed, EXIT, failed } from "#src/choirctl/terminal/failure.ts"
+import { CommandFailed, configError, EXIT } from "#src/choirctl/terminal/failure.ts"
 import { homeHolder } from "#src/shared/files/homeLocks.ts"
 import type { LockHolder } from "#src/shared/files/lockFile.ts"
+import { folderWords } from "#src/shared/files/hostProblems.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { CHOIRD_ENVIRONMENT, CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
 import { unitPath } from "./unit.ts"
@@ -87,7 +88,11 @@ const spawnDaemon = Effect.fnUntraced(function* (home: string) {
       closeSync(words)
       return child
     },
-    catch: (cause) => failed("FILE", `choird cannot be started: ${String(cause)}`, "choirctl doctor")
+    catch: (cause) =>
+      configError(
+        `choird cannot be started: its log, ${wordsFile(home)}, ${folderWords(cause)}`,
+        "give the whole home to the user that runs choird, on a disk with free space that may be written to"
+      )
   })
 })
 

@@ -1,10 +1,10 @@
 /** The unit by which systemd runs choird for one user (R76). */
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
-import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
+import { userFolder } from "#src/shared/files/homeFolder.ts"
 import { systemWords, writeWhole } from "#src/shared/files/writeWhole.ts"
 import { CHOIRD_STOP_MS_MAX } from "#src/shared/limits.ts"
 import { CHOIRD_ENVIRONMENT, CHOIRD_NODE_FLAGS, ChoirdProgram } from "./choirdProgram.ts"
@@ -55,7 +55,7 @@ export const uninstallUnit = Effect.gen(function* () {
 
 /** Where systemd looks for the units of this user. */
 export const unitPath = (): string =>
-  join(process.env["XDG_CONFIG_HOME"] ?? join(homedir(), ".config"), "systemd/user/choird.service")
+  join(process.env["XDG_CONFIG_HOME"] ?? join(userFolder ?? "/", ".config"), "systemd/user/choird.service")
 
 /** The first line of every unit of Choir, so that no other unit is replaced or removed. */
 export const UNIT_MARK = "# Written by choirctl daemon install"

@@ -17,7 +17,9 @@ import {
   diskCheck,
   gitCheck,
   homeCheck,
+  hostChecks,
   nodeCheck,
+  placeCheck,
   postgresCheck,
   ripgrepCheck,
   runtimeCheck,
@@ -142,12 +144,13 @@ export const examine = Effect.fn("examine")(function* (home: string) {
   const sandbox = yield* trySandbox
   return [
     nodeCheck(process.versions.node),
+    ...(yield* hostChecks(home)),
     yield* gitCheck,
     yield* ripgrepCheck,
     yield* apartCheck,
     yield* browserCheck,
     sandboxCheck(sandbox),
     yield* homeCheck(home),
-    ...(existsSync(home) ? yield* homeChecks(home, sandbox) : [])
+    ...(existsSync(home) ? [...placeCheck(home), ...(yield* homeChecks(home, sandbox))] : [])
   ] satisfies ReadonlyArray<Check>
 })

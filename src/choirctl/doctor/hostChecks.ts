@@ -1,12 +1,24 @@
 /** The checks of `choirctl doctor`, each independent and each by really trying. */
-import { accessSync, constants, lstatSync, type StatsFs } from "node:fs"
+import { accessSync, constants, lstatSync, realpathSync, statSync, type StatsFs } from "node:fs"
 import { statfs } from "node:fs/promises"
-import { Effect, Option, Stream } from "effect"
+import { join } from "node:path"
+import { Clock, Effect, Option, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import type { Config } from "#schema/Config.ts"
 import type { SecretsFile } from "#schema/Secrets.ts"
 import { countsFiles, DISK_FIX, diskLimit, fileLimit } from "#src/shared/config/diskLimit.ts"
 import { initHint } from "#src/shared/files/homeFolder.ts"
+import { homePlacement, placementFix, placementProblem } from "#src/shared/files/homeRecord.ts"
+import {
+  clockProblem,
+  type HostProblem,
+  longHomeProblem,
+  noexecProblem,
+  openFilesProblem,
+  procProblem,
+  temporaryProblem,
+  timeZoneProblem
+} from "#src/shared/files/hostProblems.ts"
 import { hasFixes, LAST_LOOKED, NODE_RELEASE } from "#src/shared/program/securityReleases.ts"
 import { NODE_RELEASES } from "#src/shared/program/version.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
@@ -53,6 +65,26 @@ export const homeCheck = (home: string): Effect.Effect<Check> =>
   }).pipe(
     Effect.catchDefect((defect) => Effect.succeed(check("home", "fail", String(defect), "choose another --home")))
   )
+
+/** A check of what choird needs of its host, which is said only where it is missing, but for a first word that all is there. */
+export const hostChecks = Effect.fnUntraced(function* (home: string) {
+  const refusals = [procProblem(), openFilesProblem(), temporaryProblem(), clockProblem(yield* Clock.currentTimeMillis)]
+  const there = statSync(home, { throwIfNoEntry: false }) !== undefined
+  const real = there ? realpathSync(home) : home
+  const warnings = [timeZoneProblem(), ...(there ? [noexecProblem(join(real, "images"))] : [])]
+  const lines = (status: "fail" | "warn", found: ReadonlyArray<HostProblem | undefined>) =>
+    found.flatMap((each) => (each === undefined ? [] : [check(each.name, status, each.problem, each.fix)]))
+  const found = [...lines("fail", [...refusals, longHomeProblem(real)]), ...lines("warn", warnings)]
+  return found.length > 0 ? found : [check("host", "ok", "temporary files, programs, open files, clock and time zone")]
+})
+
+/** Whether a home stands where it last ran. */
+export const placeCheck = (home: string): ReadonlyArray<Check> => {
+  const real = realpathSync(home)
+  const placement = homePlacement(real)
+  const problem = placementProblem(real, placement)
+  return problem === undefined ? [] : [check("place", "fail", problem, placementFix(placement))]
+}
 
 export interface Ran {
   readonly code: number

@@ -189,7 +189,7 @@ const NOBODY = 65_534
 const FLAGS = ["--headless", "--disable-extensions", "--disable-default-apps", ...CHROMIUM_FLAGS]
 
 const folder = Effect.acquireRelease(
-  Effect.sync(() => {
+  Effect.try(() => {
     const path = mkdtempSync(join(tmpdir(), "choir-doctor-"))
     if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY)
     return path
@@ -234,4 +234,10 @@ export const browserCheck = Effect.gen(function* () {
   const [first = "", ...args] = command
   const ran = yield* tryProgram(first, args)
   return browserResult(program, Option.getOrUndefined(ran)?.code, isRoot)
-}).pipe(Effect.scoped)
+}).pipe(
+  Effect.scoped,
+  // Another check says what is wrong with that folder.
+  Effect.catchTag("UnknownError", () =>
+    Effect.succeed(check("browser", "skip", "a browser needs the folder for temporary files"))
+  )
+)

@@ -1,4 +1,5 @@
 /** First-time setup: a home in which choird starts. Makes what is missing and never changes what is there. */
+import { realpathSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, FileSystem, JsonSchema, type Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
@@ -11,8 +12,10 @@ import { loadSecrets } from "#src/shared/config/configFiles.ts"
 import { decodeFile, InvalidFile } from "#src/shared/config/decode.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { DEFAULT_HOME } from "#src/shared/files/homeFolder.ts"
+import { HOME_RECORD, newHomeRecord, writeHomeRecord } from "#src/shared/files/homeRecord.ts"
 import { finishRestore } from "#src/shared/files/interruptedRestore.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
+import { longHomeProblem } from "#src/shared/files/hostProblems.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { fileText, homePlace, secretsPath, writePrivate } from "./homeFiles.ts"
 import { knownModel, knownPrice, type Price } from "./knownModels.ts"
@@ -169,6 +172,8 @@ const makeHomeFolder = Effect.fnUntraced(function* (home: string) {
     catch: (cause) => configError(`${home} cannot be read: ${String(cause)}`, "choose another --home")
   })
   const refuse = (problem: string, fix: string) => configError(`${home} cannot be a home: ${problem}`, fix)
+  const long = longHomeProblem(home)
+  if (long !== undefined) return yield* refuse(long.problem, long.fix)
   if (place.type === "unusable") return yield* refuse(place.problem, place.fix)
   if (place.type === "missing") yield* fs.makeDirectory(home, { recursive: true, mode: OWNER_FOLDER })
   else if (place.mode === OWNER_FOLDER) return false
@@ -204,6 +209,17 @@ export const initHome = Effect.fn("initHome")(function* (home: string, setup: Se
     const path = join(home, folder)
     yield* make(path, fs.makeDirectory(path, { recursive: true, mode: OWNER_FOLDER }))
   }
+  const record = join(home, HOME_RECORD)
+  yield* make(
+    record,
+    Effect.try({
+      try: () => {
+        const real = realpathSync(home)
+        writeHomeRecord(real, newHomeRecord(real))
+      },
+      catch: (cause) => configError(`${record} cannot be written: ${String(cause)}`, "check the owner of the home")
+    })
+  )
   const repo = join(home, "sources", "global")
   yield* make(repo, createRepo(repo, GLOBAL_STARTER))
   const schema = join(home, "config.schema.json")

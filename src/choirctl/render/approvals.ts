@@ -2,7 +2,7 @@
 import type { ApprovalStatus } from "#schema/Approval.ts"
 import type { ApprovalDetail, ApprovalSummary } from "#schema/ApprovalsApi.ts"
 import { ago, fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
-import { DEFAULT_HOME, onHome } from "#src/shared/files/homeFolder.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
 
 const STYLES: Readonly<Record<ApprovalStatus, Paint>> = {
   pending: "yellow",
@@ -55,7 +55,7 @@ const changeText = ({ request_type, text }: ApprovalDetail, color: boolean): str
         .join("\n")
 
 /** The request and its outcome. */
-export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean, home = DEFAULT_HOME): string => {
+export const approvalText = (approval: ApprovalDetail, now_ms: number, color: boolean, home?: string): string => {
   const { agent_id, approval_id, hash, reason, resolved_at, resolved_by, status } = approval
   const digits = hash.slice(0, 8)
   const head = fields([
@@ -71,13 +71,8 @@ export const approvalText = (approval: ApprovalDetail, now_ms: number, color: bo
     ...(approval.step === null || status !== "executing" ? [] : [["step", safeLine(approval.step)] as const]),
     ...(approval.outcome === null ? [] : [["outcome", safeLine(approval.outcome)] as const])
   ])
-  const how =
-    status === "pending"
-      ? onHome(
-          home,
-          `\n\nchoirctl approval approve ${approval_id} --hash ${digits}\nchoirctl approval reject ${approval_id}`
-        )
-      : ""
+  const commands = `\n\nchoirctl approval approve ${approval_id} --hash ${digits}\nchoirctl approval reject ${approval_id}`
+  const how = status !== "pending" ? "" : home === undefined ? commands : onHome(home, commands)
   return `${head}\n\n${changeText(approval, color)}${how}`
 }
 

@@ -110,6 +110,7 @@ const invalidFile = ({ path, problems }: InvalidFile): Failure => ({
 })
 
 const BY_TAG: Readonly<Record<string, Pick<Failure, "type" | "exit_code" | "hint">>> = {
+  HomeUnknown: { type: "CONFIG", exit_code: EXIT.config },
   GitMissing: { type: "GIT_MISSING", exit_code: EXIT.failed },
   HomeFilesBusy: { type: "BUSY", exit_code: EXIT.again },
   GitFailed: { type: "GIT_FAILED", exit_code: EXIT.failed },

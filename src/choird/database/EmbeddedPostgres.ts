@@ -60,13 +60,27 @@ export const EMBEDDED_OPEN_MS_MAX = 60_000
 /** How long the embedded database may take to close before its thread is ended. */
 const EMBEDDED_CLOSE_MS_MAX = 10_000
 
+/** Refusals of the system, which say nothing about the database itself, and the fix of each. */
+const HOST_FIXES: ReadonlyArray<readonly [RegExp, string]> = [
+  [/\bENOSPC\b|\bEDQUOT\b/u, "Free some space on its disk: an empty one takes 40 MB. The database is as it was"],
+  [/\bEROFS\b/u, "Put the home on a disk that may be written to. The database is as it was"],
+  [
+    /\bEACCES\b|\bEPERM\b/u,
+    "Give the folder and all in it to the user that runs choird: chown -R. The database is as it was"
+  ],
+  [/\bEMFILE\b|\bENFILE\b/u, "Let choird open more files: ulimit -n 4096. The database is as it was"]
+]
+
 /** The folder cannot be opened as an embedded database. */
 export class EmbeddedUnusable extends Schema.TaggedError<EmbeddedUnusable>()("EmbeddedUnusable", {
   folder: Schema.String,
   problem: Schema.String
 }) {
   override get message() {
-    return `the embedded database in ${this.folder} cannot be opened: ${this.problem}. Move it away, then choirctl db restore a backup, or begin with an empty database`
+    const fix =
+      HOST_FIXES.find(([words]) => words.test(this.problem))?.[1] ??
+      "Move it away, then choirctl db restore a backup, or begin with an empty database"
+    return `the embedded database in ${this.folder} cannot be opened: ${this.problem}. ${fix}`
   }
 }
 

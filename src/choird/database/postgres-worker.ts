@@ -8,6 +8,7 @@ import { openPglite } from "./pglite.ts"
 import { PostgresBridge } from "./PostgresBridge.ts"
 import { TAKEN, type WorkerOptions, type WorkerOrder, type WorkerReport } from "./workerProtocol.ts"
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { constants } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { gunzipSync } from "node:zlib"
 
@@ -90,7 +91,15 @@ const open = async ({ folder, template, idleInTransactionMs }: WorkerOptions) =>
   })
 }
 
+/** The file system below the engine throws objects of its own with the system's number. */
+const problemOf = (error: unknown): string => {
+  if (error instanceof Error) return error.message
+  const number: unknown = Reflect.get(Object(error), "errno")
+  const known = Object.entries(constants.errno).find(([, each]) => each === number)?.[0]
+  return known ?? `it failed with ${JSON.stringify(error) ?? String(error)}`
+}
+
 open(workerData as WorkerOptions).then(
   () => report({ _tag: "Open" }),
-  (error: unknown) => report({ _tag: "Unusable", problem: error instanceof Error ? error.message : String(error) })
+  (error: unknown) => report({ _tag: "Unusable", problem: problemOf(error) })
 )

@@ -73,7 +73,7 @@ export interface LockHolder {
 }
 
 const unusable = (path: string) => (cause: unknown) => {
-  const problem = codeOf(cause) === "ELOOP" ? "it is a symbolic link" : String(cause)
+  const problem = codeOf(cause) === "ELOOP" ? "it is a symbolic link" : String(cause).replace(/^Error: /u, "")
   return new LockUnusable({ path, problem })
 }
 

@@ -1,7 +1,7 @@
 /** Makes a git repository out of a folder of starter files, for a new home and for a new agent. */
-import { homedir } from "node:os"
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, Option, Schema } from "effect"
+import { userFolder } from "#src/shared/files/homeFolder.ts"
 import { runGit } from "./git.ts"
 
 export class RepoExists extends Schema.TaggedError<RepoExists>()("RepoExists", { path: Schema.String }) {
@@ -20,7 +20,7 @@ const IDENTITY = Object.fromEntries(
 
 /** Where git looks for who its user is. */
 const userConfigs = (): ReadonlyArray<string> => {
-  const { GIT_CONFIG_GLOBAL, HOME = homedir(), XDG_CONFIG_HOME = join(HOME, ".config") } = process.env
+  const { GIT_CONFIG_GLOBAL, HOME = userFolder ?? "/", XDG_CONFIG_HOME = join(HOME, ".config") } = process.env
   const own =
     GIT_CONFIG_GLOBAL === undefined
       ? [join(XDG_CONFIG_HOME, "git/config"), join(HOME, ".gitconfig")]

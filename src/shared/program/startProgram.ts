@@ -20,6 +20,9 @@ export const startProgram = async (
     return
   }
   withoutWasmInlining()
+  // Under a umask that takes its own rights from the owner, no program could read what it has just written.
+  const mask = process.umask(0o077)
+  process.umask(mask & 0o077)
   // A folder of the user's own: in the shared one for temporary files others could leave code for this process.
   const caches =
     process.env["XDG_CACHE_HOME"] ?? (process.env["HOME"] === undefined ? undefined : `${process.env["HOME"]}/.cache`)

@@ -87,6 +87,8 @@ const agentWarnings = (views: ReadonlyArray<AgentView>, version: number): Readon
 
 export interface StatusFacts {
   readonly home: string
+  /** Problems of this host. */
+  readonly host: ReadonlyArray<string>
   readonly config: Config
   /** Of the configuration. */
   readonly version: number
@@ -114,6 +116,7 @@ export interface StatusFacts {
 /** The warnings in the order in which an operator should read them. */
 export const statusWarnings = ({ config, stored, ...facts }: StatusFacts): ReadonlyArray<string> => [
   ...(stored === undefined ? [NO_ANSWER] : []),
+  ...facts.host,
   ...(facts.disk?.low === true ? [diskNote(facts.home, facts.disk)] : []),
   ...quotaWarnings(config, facts.usage),
   ...facts.unpruned.map(keptText),

@@ -21,6 +21,7 @@ import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { hostWarnings } from "#src/shared/files/hostProblems.ts"
 import { APART_WORDS, weakestApart } from "#src/shared/program/callsApart.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"
@@ -100,6 +101,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const runs = yield* Runs
   const usage = yield* WorkspaceUsage
   const started_ms = yield* monotonicMs
+  const host = hostWarnings(config.home)
   const stored = databaseDefect(
     Effect.all({
       undeliverable: outbox.undeliverable,
@@ -129,6 +131,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
       approvals: { pending: ok ? total(yield* approvals.pending) : null },
       warnings: statusWarnings({
         home: config.home,
+        host,
         config: running,
         version,
         runtime: runtime.type,

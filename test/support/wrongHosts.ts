@@ -1,0 +1,313 @@
+/**
+ * Hosts that are prepared wrongly, each in namespaces of its own, with mounts, limits, users and variables of its own, in which the built
+ * programs run as they are.
+ */
+import { spawn } from "node:child_process"
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { CHOIRD_NODE_FLAGS } from "#src/choirctl/daemon/choirdProgram.ts"
+import { BUNDLES } from "./bundles.ts"
+import { putDatabase } from "./engines.ts"
+
+/** How long a start may take on a machine that runs many tests; it ends or works in a tenth of it on a quiet one. */
+export const HOST_START_MS_MAX = 20_000
+
+/** How long a choird that works may take to end. */
+const HOST_STOP_MS_MAX = 10_000
+
+/** A user that this machine does not have. */
+export const STRANGER = 12_345
+
+export interface WrongHost {
+  /** What is wrong, as the name of a test. */
+  readonly name: string
+  /** Lines of a shell before choird starts. `$home` is its home, `$work` another folder, and `$STRANGER` a user that the machine lacks. */
+  readonly prepare?: string
+  /** Namespaces beside that of the mounts. */
+  readonly unshare?: ReadonlyArray<string>
+  /** The user, where it is not root. The home is given to it first. */
+  readonly user?: number
+  /** Variables beside PATH; `undefined` takes one out. */
+  readonly env?: (place: {
+    readonly home: string
+    readonly work: string
+  }) => Readonly<Record<string, string | undefined>>
+  /** The command line after the program's name, `--home $home` by default. */
+  readonly args?: (place: { readonly home: string; readonly work: string }) => ReadonlyArray<string>
+  /** How it must end, or that it works and what it says beside that. */
+  readonly expected: { readonly code: number; readonly says: RegExp } | { readonly works: true; readonly says?: RegExp }
+}
+
+/** How a start ended. `code` is undefined for one that works. */
+export interface Started {
+  readonly code: number | string | undefined
+  readonly output: string
+  readonly seconds: number
+}
+
+/** A home and a folder beside it, both gone with the scope. Its paths are those of a home that `choirctl init` made. */
+export const makePlace = (template: string) =>
+  Effect.gen(function* () {
+    const work = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        // Where every user may go, which is not so of the disk of the other tests.
+        const folder = mkdtempSync("/tmp/choir-host-")
+        chmodSync(folder, 0o755)
+        return folder
+      }),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+    )
+    const home = join(work, "home")
+    cpSync(template, home, { recursive: true, preserveTimestamps: true })
+    for (const name of ["config.json", "home.json"]) {
+      const file = join(home, name)
+      writeFileSync(file, readFileSync(file, "utf8").replaceAll(template, home))
+    }
+    rmSync(join(home, "data"), { recursive: true })
+    yield* putDatabase(home)
+    return { home, work }
+  })
+
+const READY = "choird ready in"
+
+/** Starts choird on such a host until it takes commands or ends. */
+export const startOn = (host: WrongHost, place: { readonly home: string; readonly work: string }) =>
+  Effect.callback<Started>((resume) => {
+    const { args = ({ home }) => ["--home", home], env, prepare = "", unshare = [], user } = host
+    const variables = { HOME: "/root", CHOIR_LOG: "stderr", ...env?.(place) }
+    const set = Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+    const cache = process.env["NODE_COMPILE_CACHE"]
+    const kept = [`PATH=${process.env["PATH"]}`, ...(cache === undefined ? [] : [`NODE_COMPILE_CACHE=${cache}`])]
+    const as = user === undefined ? [] : ["setpriv", `--reuid=${user}`, `--regid=${user}`, "--clear-groups"]
+    const program = [process.execPath, ...CHOIRD_NODE_FLAGS, join(BUNDLES, "choird.js"), ...args(place)]
+    const owner = user === undefined ? "" : `chown -R ${user}:${user} "$home"\n`
+    const script = `set -e\n${owner}${prepare}\nexec "$@"`
+    const line = ["--mount", ...(unshare.length === 0 ? [] : ["--fork", ...unshare]), "/bin/sh", "-c", script, "sh"]
+    const began = performance.now()
+    const child = spawn("unshare", [...line, ...as, "env", "-i", ...kept, ...set, ...program], {
+      env: { ...process.env, home: place.home, work: place.work, STRANGER: String(STRANGER) },
+      stdio: ["ignore", "pipe", "pipe"],
+      // A group of its own, which is signalled whole: a change of the user takes away every other tie.
+      detached: true
+    })
+    const exited = new Promise((resolve) => child.once("exit", resolve))
+    let output = ""
+    const ended = (code: Started["code"]) => {
+      const seconds = (performance.now() - began) / 1000
+      signalGroup(child.pid, "SIGTERM")
+      const killing = setTimeout(() => signalGroup(child.pid, "SIGKILL"), HOST_STOP_MS_MAX)
+      void exited.then(() => {
+        clearTimeout(killing)
+        resume(Effect.succeed({ code, output, seconds }))
+      })
+    }
+    const keep = (part: Buffer) => {
+      const before = output.includes(READY)
+      output += part.toString()
+      if (!before && output.includes(READY)) ended(undefined)
+    }
+    child.stdout.on("data", keep)
+    child.stderr.on("data", keep)
+    child.once("exit", (code, signal) =>
+      setImmediate(() => ended(output.includes(READY) ? undefined : (code ?? signal ?? "unknown")))
+    )
+    return Effect.sync(() => signalGroup(child.pid, "SIGKILL"))
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: HOST_START_MS_MAX + HOST_STOP_MS_MAX,
+      orElse: () => Effect.die(new Error(`choird neither works nor ends within ${HOST_START_MS_MAX / 1000} s`))
+    })
+  )
+
+/** Signals whatever is left of a start. */
+const signalGroup = (pid: number | undefined, signal: NodeJS.Signals) => {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal)
+  } catch {
+    // Nothing is.
+  }
+}
+
+/** The hosts, and how Choir must meet each. */
+export const WRONG_HOSTS: ReadonlyArray<WrongHost> = [
+  {
+    name: "has no HOME and no entry for the user, and CHOIR_HOME says where the home is",
+    user: STRANGER,
+    env: ({ home }) => ({ HOME: undefined, CHOIR_HOME: home }),
+    args: () => [],
+    expected: { works: true }
+  },
+  {
+    name: "has no HOME and no entry for the user, and nothing says where the home is",
+    user: STRANGER,
+    env: () => ({ HOME: undefined }),
+    args: () => [],
+    expected: { code: 78, says: /home is unknown: HOME is not set.*--home or CHOIR_HOME/u }
+  },
+  {
+    name: "has an empty HOME for a user without an entry",
+    user: STRANGER,
+    env: () => ({ HOME: "" }),
+    args: () => [],
+    expected: { code: 78, says: /home is unknown/u }
+  },
+  {
+    name: "has no folder where TMPDIR says",
+    env: ({ work }) => ({ TMPDIR: join(work, "gone") }),
+    expected: { code: 78, says: /which TMPDIR names, does not exist. To fix it: mkdir -p .*gone/u }
+  },
+  {
+    name: "has a TMPDIR that is read-only",
+    prepare: `mkdir "$work/tmp"; mount -t tmpfs -o ro none "$work/tmp"`,
+    env: ({ work }) => ({ TMPDIR: join(work, "tmp") }),
+    expected: { code: 78, says: /which TMPDIR names, is on a disk that is read-only. To fix it: set TMPDIR/u }
+  },
+  {
+    name: "has a TMPDIR that is full",
+    prepare: `mkdir "$work/tmp"; mount -t tmpfs -o size=8k,nr_inodes=1 none "$work/tmp"`,
+    env: ({ work }) => ({ TMPDIR: join(work, "tmp") }),
+    expected: { code: 78, says: /is on a disk that is full. To fix it: free some space/u }
+  },
+  {
+    name: "runs no programs in TMPDIR",
+    prepare: `mkdir "$work/tmp"; mount -t tmpfs -o noexec none "$work/tmp"`,
+    env: ({ work }) => ({ TMPDIR: join(work, "tmp") }),
+    expected: { works: true }
+  },
+  {
+    name: "has the home on a read-only disk",
+    prepare: `mount --bind "$home" "$home"; mount -o remount,ro,bind "$home"`,
+    expected: { code: 78, says: /read-only.*must be on a disk that choird's user may write to/u }
+  },
+  {
+    name: "runs no programs in the home",
+    prepare: `mount --bind "$home" "$home"; mount -o remount,noexec,bind "$home"`,
+    expected: { works: true, says: /mounted noexec: tools of agents .* mount that disk with exec/u }
+  },
+  {
+    name: "has the home on a full disk",
+    prepare: `cp -a "$home" "$work/kept"; mount -t tmpfs -o size=1m,mode=700 none "$home"; rm -r "$work/kept/data"; cp -a "$work/kept/." "$home/"`,
+    expected: { code: 75, says: /ENOSPC.*Free some space on its disk/u }
+  },
+  {
+    name: "has a home whose path has 66 bytes",
+    prepare: `mv "$home" "$(printf '%-66s' "$work/home" | tr ' ' x)"`,
+    args: ({ work }) => ["--home", join(work, "home").padEnd(66, "x")],
+    expected: { code: 78, says: /has 66 bytes, and that of a home at most 65.*choose a home with a shorter path/u }
+  },
+  {
+    name: "has no room in /dev/shm",
+    prepare: `mount -t tmpfs -o ro,size=4k none /dev/shm`,
+    expected: { works: true }
+  },
+  {
+    name: "has no /proc",
+    prepare: `mount -t tmpfs none /proc`,
+    expected: { code: 78, says: /\/proc is not mounted. To fix it: mount -t proc/u }
+  },
+  {
+    name: "hides the processes of other users",
+    unshare: ["--pid"],
+    prepare: `mount -t proc -o hidepid=2 proc /proc`,
+    user: STRANGER,
+    expected: { works: true }
+  },
+  {
+    name: "has no locale",
+    env: () => ({ LANG: "C", LC_ALL: "xx_XX.garbage", LANGUAGE: ":" }),
+    expected: { works: true }
+  },
+  {
+    name: "has garbage for a time zone",
+    env: () => ({ TZ: "Mars/Olympus" }),
+    expected: {
+      works: true,
+      says: /TZ is \\?"Mars\/Olympus\\?", which is not the name of a time zone: times are in UTC/u
+    }
+  },
+  {
+    name: "has a umask that takes the owner's rights too",
+    prepare: `rm -r "$home/data"; umask 0777`,
+    expected: { works: true }
+  },
+  {
+    name: "has a umask of nothing",
+    prepare: `umask 0`,
+    expected: { works: true }
+  },
+  {
+    name: "lets a process open 128 files",
+    prepare: `ulimit -n 128`,
+    expected: { code: 78, says: /only 128 files open here, and choird needs 256. To fix it: ulimit -n 4096/u }
+  },
+  {
+    name: "has a clock in 1970",
+    env: () => ({
+      NODE_OPTIONS: `--import=${join(import.meta.dirname, "movedClock.mjs")}`,
+      CHOIR_TEST_CLOCK_MS: String(86_400_000 - Date.now())
+    }),
+    // It passes once the network is there, so that a supervisor tries again.
+    expected: { code: 75, says: /clock of this host says 1970-01-02.*set it: timedatectl/u }
+  },
+  {
+    name: "has no network, not even loopback",
+    unshare: ["--net"],
+    expected: { works: true }
+  },
+  {
+    name: "has an older Node",
+    env: () => ({
+      NODE_OPTIONS:
+        "--import=data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.20.2'}})"
+    }),
+    expected: { code: 78, says: /Node 20\.20\.2 lacks a security release. Choir needs Node 2/u }
+  },
+  {
+    name: "has the home at another place than before",
+    prepare: `mv "$home" "$work/moved"`,
+    args: ({ work }) => ["--home", join(work, "moved")],
+    expected: { code: 78, says: /this home was at .*home and is now at .*moved.* home accept/u }
+  },
+  {
+    name: "has a copy of a home whose original is there",
+    prepare: `cp -a "$home" "$work/copy"`,
+    args: ({ work }) => ["--home", join(work, "copy")],
+    expected: { code: 78, says: /copy is a copy of the home at .*which is still there.* home accept --copy/u }
+  },
+  {
+    name: "has a link where the home should be",
+    prepare: `ln -s "$home" "$work/link"`,
+    args: ({ work }) => ["--home", join(work, "link")],
+    expected: { code: 78, says: /it is a symbolic link[^]*name the folder that it leads to/u }
+  },
+  {
+    name: "has a link above the home",
+    prepare: `ln -s "$work" "$work/link"`,
+    args: ({ work }) => ["--home", join(work, "link/home")],
+    expected: { works: true }
+  },
+  {
+    name: "has the home at two paths, as a bind mount makes it",
+    prepare: `mkdir "$work/other"; mount --bind "$home" "$work/other"`,
+    args: ({ work }) => ["--home", join(work, "other")],
+    expected: { works: true }
+  },
+  {
+    name: "has a home of another user",
+    prepare: `chown -R $STRANGER "$home"`,
+    expected: { code: 78, says: /it belongs to another user[^]*chown -R 0 / }
+  },
+  {
+    name: "has a folder of another user in the home",
+    user: STRANGER,
+    prepare: `chown -R 0:0 "$home/socks"`,
+    expected: { code: 78, says: /socks.* belongs to another user.*chown -R 12345/u }
+  },
+  {
+    name: "has a database of another user in the home",
+    user: STRANGER,
+    prepare: `chown -R 0:0 "$home/data"`,
+    expected: { code: 75, says: /Permission denied|EACCES[^]*chown -R/u }
+  }
+]
