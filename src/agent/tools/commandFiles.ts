@@ -157,7 +157,7 @@ export const commandFiles = Effect.fnUntraced(function* (
     const path = pathInside(own.startsWith("/") ? own : join(base, own))
     if (path === undefined) return { files, reads_unnamed: true }
     const kind = yield* kindOf(join(workspace.root, path))
-    // A program of no file is one that its language finds by itself, such as `report.js` for `node report`.
+    // A program of no file is one that its language finds by itself, such as `node report`, which runs a file of another name.
     if (kind === undefined && told.programs.includes(name)) return { files, reads_unnamed: true }
     if (kind === undefined || files.some((file) => file.path === path)) continue
     const read = kind === "file" ? yield* Effect.option(workspace.read(path)) : undefined
@@ -167,7 +167,7 @@ export const commandFiles = Effect.fnUntraced(function* (
   return { files }
 })
 
-/** What is not as it was shown: the path of a file, or words for one that nobody can be shown; `undefined` where all are. */
+/** The first difference from what was shown: the path of a file, or words for one that nobody can be shown; `undefined` where all are. */
 export const changedFile = (shown: UsedFiles, now: UsedFiles): string | undefined => {
   const differs = (one: UsedFiles, other: UsedFiles) =>
     one.files.find(({ path, sha256 }) => !other.files.some((file) => file.path === path && file.sha256 === sha256))

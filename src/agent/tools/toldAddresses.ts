@@ -22,7 +22,7 @@ const EVENTS_SEARCHED_MAX = 2000
 /** Labels below which anybody may register a name, in the countries that have such. */
 const SHARED = new Set("ac co com edu gob gouv gov ltd me mil ne net nom or org plc sch".split(" "))
 
-/** All hosts that are numbers count as one site: whoever has one of IPv6 has as many as there are letters. */
+/** All hosts that are numbers count as one site: an owner of one IPv6 prefix has as many as there are letters. */
 const NUMBERED = "[numbers]"
 
 /** The part of a host that one owner registers, near enough: its names below are one site, since its owner answers for all of them. */

@@ -43,7 +43,7 @@ describe("files of a Bot API server with --local", () => {
     })
   )
 
-  it.effect("are missing with the sentence that mends it, without the bot's token", () =>
+  it.effect("are missing with the sentence that fixes it, without the bot's token", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const other = yield* temporaryFolder
@@ -69,7 +69,7 @@ describe("files of a Bot API server with --local", () => {
     })
   )
 
-  it.effect("are no files that the server only claims to have: links, pipes, folders and paths that lead out", () =>
+  it.effect("are not files that the server only claims to have: links, pipes, folders and paths that lead out", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const secret = join(yield* temporaryFolder, "secrets.json")

@@ -168,7 +168,7 @@ describe("choir.web.fetch", () => {
       // A part of a page that is not kept is no request to its site, which could be told a text by such requests.
       assert.strictEqual(
         errorOf((yield* fetch("http://site.test/long#other", 1)).output),
-        "this page is no longer kept: fetch it without offset, then go on with the next_offset of that answer"
+        "this page is no longer kept: fetch it without offset, then continue with the next_offset of that answer"
       )
       assert.lengthOf(asked, 1)
     })
