@@ -20,6 +20,27 @@ const codeIn = (error: unknown): string | undefined => {
   return undefined
 }
 
+/** The words of a failed connection, wherever a driver has put them. */
+const wordsIn = (error: unknown): string => {
+  let words = ""
+  let inner = error
+  for (let depth = 0; depth < CAUSES_MAX && Predicate.isObject(inner); depth += 1) {
+    const { cause, message, reason } = inner as Readonly<Record<string, unknown>>
+    if (typeof message === "string") words = `${words} ${message}`
+    inner = cause ?? reason
+  }
+  return words
+}
+
+/** The problem of a connection that has words and no code. */
+const wordsProblem = (place: string, where: string, words: string): readonly [string, string] | undefined => {
+  if (/does not support (?:TLS|SSL)/u.test(words))
+    return [`${place} has no TLS, which sslmode asks for`, `set ssl = on in its postgresql.conf, or correct ${where}`]
+  if (/certificate|self.signed|unable to verify/u.test(words))
+    return [`the certificate of ${place} is not accepted`, "name its authority with tls.ca_file in config.json"]
+  return words.includes("Unrecognized") ? [`the url of ${place} is not understood`, `correct ${where}`] : undefined
+}
+
 const secretOf = (server: Server) => ("url_secret" in server ? server.url_secret : server.secret)
 
 /** The problem of a failed connection and its fix. */
@@ -41,7 +62,12 @@ export const connectionProblem = (server: Server, error: unknown): readonly [pro
         "create it with createdb"
       ]
     default:
-      return [`${place} does not answer`, `start Postgres, or correct ${where}`]
+      return (
+        wordsProblem(place, where, wordsIn(error)) ?? [
+          `${place} does not answer`,
+          `start Postgres, or correct ${where}`
+        ]
+      )
   }
 }
 
@@ -57,7 +83,27 @@ const locationOf = (server: Server, secrets: SecretsFile) => {
 }
 
 const FACTS = `SELECT current_setting('server_version') AS version,
+  current_setting('server_encoding') AS encoding,
+  pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
+  has_database_privilege(current_database(), 'CREATE') AS create,
   (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector`
+
+interface Facts {
+  readonly version: string
+  readonly encoding: string
+  readonly read_only: boolean
+  readonly create: boolean
+  readonly vector: string | null
+}
+
+/** The problem of a server that answers, and its fix. choird says the same at its start, with the whole command. */
+const factsProblem = ({ create, encoding, read_only, vector }: Facts): readonly [string, string] | undefined => {
+  if (vector === null) return ["the server lacks pgvector", "in Debian: apt-get install postgresql-VERSION-pgvector"]
+  if (encoding !== "UTF8")
+    return [`the database holds text as ${encoding}`, "make one in UTF8: createdb -E UTF8 -T template0 NAME"]
+  if (read_only) return ["the database can only be read", "name the primary server, or a user that may write"]
+  return create ? undefined : ["the user may not create schemas", "GRANT CREATE ON DATABASE to the user"]
+}
 
 export type PostgresCheck =
   | { readonly facts: string; readonly problem?: undefined; readonly fix?: undefined }
@@ -77,14 +123,15 @@ export const tryPostgres = Effect.fnUntraced(function* (
   const { PgClient } = yield* Effect.promise(() => import("@effect/sql-pg"))
   const asked = yield* Effect.gen(function* () {
     const sql = yield* PgClient.makeClient({ ...place, connectTimeout: wait_ms / 2 })
-    return yield* sql.unsafe<{ readonly version: string; readonly vector: string | null }>(FACTS)
+    return yield* sql.unsafe<Facts & Record<string, unknown>>(FACTS)
   }).pipe(Effect.scoped, Effect.provide(Reactivity.layer), Effect.timeout(wait_ms), Effect.result)
   if (asked._tag === "Failure") {
     const [problem, fix] = connectionProblem(server, asked.failure)
     return { problem, fix }
   }
   const [facts] = asked.success
-  if (facts === undefined || facts.vector === null)
-    return { problem: "the server lacks pgvector", fix: "in Debian: apt-get install postgresql-VERSION-pgvector" }
+  if (facts === undefined) return { problem: "the server answers nothing", fix: "start Postgres again" }
+  const found = factsProblem(facts)
+  if (found !== undefined) return { problem: found[0], fix: found[1] }
   return { facts: `version ${facts.version}, pgvector ${facts.vector} available` }
 })

@@ -16,7 +16,7 @@ import {
   problemOf,
   ServerFacts
 } from "./PostgresServer.ts"
-import { isConnectionLost, sqlProblem, sqlState } from "./sqlState.ts"
+import { isConnectionLost, lastingConnectionProblem, sqlProblem, sqlState } from "./sqlState.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** Connections to the embedded database, whose one backend serves them in turn. */
@@ -124,6 +124,9 @@ const facts = Effect.fnUntraced(function* () {
   const rows = yield* sql`SELECT
     current_setting('server_version_num')::int AS version_num,
     split_part(current_setting('server_version'), ' ', 1) AS version,
+    current_setting('server_encoding') AS encoding,
+    pg_is_in_recovery() AS standby,
+    current_setting('transaction_read_only') = 'on' AS read_only,
     (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector,
     (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS vector_available,
     (SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user) AS createrole,
@@ -137,10 +140,18 @@ const NO_DATABASE = "3D000"
 
 /** Whether waiting may help: the server is unreachable or starting, or all its connections are taken. */
 const isPassing = (error: SqlError.SqlError) =>
-  error.reason._tag === "ConnectionError" || [CANNOT_CONNECT_NOW, TOO_MANY_CONNECTIONS].includes(sqlState(error) ?? "")
+  (error.reason._tag === "ConnectionError" && lastingConnectionProblem(error) === undefined) ||
+  [CANNOT_CONNECT_NOW, TOO_MANY_CONNECTIONS].includes(sqlState(error) ?? "")
+
+const connectionProblem = (lasting: "tls" | "certificate" | "url", reason: string) => {
+  if (lasting === "tls") return { _tag: "NoTls" } as const
+  return lasting === "certificate" ? ({ _tag: "Certificate", reason } as const) : ({ _tag: "Url", reason } as const)
+}
 
 const refusal = (address: PostgresAddress, error: SqlError.SqlError) => {
   const reason = sqlProblem(error)
+  const lasting = lastingConnectionProblem(error)
+  if (lasting !== undefined) return new DatabaseRefused({ address, problem: connectionProblem(lasting, reason) })
   if (sqlState(error) === NO_DATABASE) return new DatabaseRefused({ address, problem: { _tag: "NoDatabase" } })
   return error.reason._tag === "AuthenticationError" || error.reason._tag === "AuthorizationError"
     ? new DatabaseRefused({ address, problem: { _tag: "Login", reason } })

@@ -74,6 +74,14 @@ export class DatabaseUrlInvalid extends Schema.TaggedError<DatabaseUrlInvalid>()
 
 const Problem = Schema.TaggedUnion({
   Login: { reason: Schema.String },
+  /** The server has no TLS, and the url asks for it. */
+  NoTls: {},
+  Certificate: { reason: Schema.String },
+  Url: { reason: Schema.String },
+  Encoding: { encoding: Schema.String },
+  /** A standby of another server. */
+  Standby: {},
+  ReadOnly: {},
   NoDatabase: {},
   OldServer: { version: Schema.String },
   NoVector: { available: Schema.Boolean },
@@ -91,8 +99,20 @@ const fixOf = (address: PostgresAddress, problem: Problem): string => {
   switch (problem._tag) {
     case "Login":
       return `it refuses the user ${user} (${problem.reason}): correct the password with choirctl secret set, or the user in config.json`
+    case "NoTls":
+      return "it has no TLS, which sslmode in the url asks for: set ssl = on in its postgresql.conf, or take sslmode out of the url: choirctl secret set"
+    case "Certificate":
+      return `its certificate is not accepted (${problem.reason}): name its authority with tls.ca_file in config.json`
+    case "Url":
+      return `its url is not understood (${problem.reason}): correct it with choirctl secret set`
     case "NoDatabase":
-      return `it has no database ${database}: createdb -h ${host} -p ${port} -O ${user} ${database}`
+      return `it has no database ${database}: createdb -h ${host} -p ${port} -O ${user} -E UTF8 -T template0 ${database}`
+    case "Encoding":
+      return `the database ${database} holds text as ${problem.encoding}, which has no place for most characters: createdb -h ${host} -p ${port} -O ${user} -E UTF8 -T template0 choir, then name that database`
+    case "Standby":
+      return "it is a standby, which can only be read: name the primary server"
+    case "ReadOnly":
+      return `the user ${user} may only read there: ${address.psql(database, `ALTER ROLE "${user}" SET default_transaction_read_only = off`)}`
     case "OldServer":
       return `it is version ${problem.version}, and Choir needs ${POSTGRES_VERSION_MIN} or later: upgrade the server`
     case "NoVector":
@@ -122,6 +142,9 @@ export class DatabaseRefused extends Schema.TaggedError<DatabaseRefused>()("Data
 export const ServerFacts = Schema.Struct({
   version_num: Schema.Int,
   version: Schema.String,
+  encoding: Schema.String,
+  standby: Schema.Boolean,
+  read_only: Schema.Boolean,
   vector: Schema.NullOr(Schema.String),
   vector_available: Schema.NullOr(Schema.String),
   createrole: Schema.Boolean,
@@ -140,6 +163,9 @@ const older = (version: string, than: string) => {
 export const problemOf = (facts: ServerFacts): Problem | undefined => {
   const vector = facts.vector ?? facts.vector_available
   if (facts.version_num < POSTGRES_VERSION_MIN * 10_000) return { _tag: "OldServer", version: facts.version }
+  if (facts.encoding !== "UTF8") return { _tag: "Encoding", encoding: facts.encoding }
+  if (facts.standby) return { _tag: "Standby" }
+  if (facts.read_only) return { _tag: "ReadOnly" }
   if (vector === null) return { _tag: "NoVector", available: false }
   if (older(vector, VECTOR_VERSION_MIN)) return { _tag: "OldVector", version: vector }
   if (!facts.createrole) return { _tag: "NoCreaterole" }

@@ -18,6 +18,26 @@ const SHUTTING_DOWN_OR_FULL = /^(53|57|58)/u
 export const mayPass = (error: SqlError.SqlError): boolean =>
   error.isRetryable || SHUTTING_DOWN_OR_FULL.test(sqlState(error) ?? "")
 
+const DATA_OR_LIMIT = /^(22|23|54)/u
+
+/** Whether the server refuses the content of a request: it would refuse it each time. */
+export const refusesContent = (error: SqlError.SqlError): boolean => DATA_OR_LIMIT.test(sqlState(error) ?? "")
+
+const WITHOUT_TLS = /does not support (?:TLS|SSL)/u
+const CERTIFICATE = /certificate|CERT|self.signed|unable to verify|altnames/u
+
+/**
+ * Why a connection fails that the client takes for one to try again: each try would end the same way. `tls` is a server without it,
+ * `certificate` one whose certificate is not accepted, `url` an address with a word that the client does not know.
+ */
+export const lastingConnectionProblem = (error: SqlError.SqlError): "tls" | "certificate" | "url" | undefined => {
+  if (error.reason._tag !== "ConnectionError") return undefined
+  const words = `${sqlProblem(error)} ${sqlState(error) ?? ""}`
+  if (WITHOUT_TLS.test(words)) return "tls"
+  if (CERTIFICATE.test(words)) return "certificate"
+  return words.includes("Unrecognized") ? "url" : undefined
+}
+
 /** The problem in the words of the server, the network or the client. */
 export const sqlProblem = ({ message, reason }: SqlError.SqlError): string =>
   reason.cause instanceof Error && reason.cause.message !== "" ? reason.cause.message : message

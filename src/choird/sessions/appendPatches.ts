@@ -1,11 +1,12 @@
 /** One heartbeat's patches, from the lock of the session's row to the answer (D4, D6). */
 import { Effect, Result } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { refusesContent, sqlProblem } from "#src/choird/database/sqlState.ts"
 import { genesis } from "#src/shared/events/hashChain.ts"
 import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -91,10 +92,22 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     return settled
   })
 
+  /** Events that the database refuses for what they hold would be sent again for ever, and hold up all that follow. */
+  const refused = Effect.fnUntraced(function* (caller: Caller, { base_rev, new_rev }: Heartbeat, problem: string) {
+    const reason = `the database refuses the events ${base_rev + 1} to ${new_rev}: ${problem}`
+    yield* freezeSession(caller.session_id, reason)
+    yield* Effect.logError(`session ${caller.session_id} is frozen: ${reason}`)
+    return { decision: { type: "conflict", reason } as const, last_rev: base_rev }
+  })
+
   return (caller: Caller, heartbeat: Heartbeat): Effect.Effect<Settled> =>
     caller.standing === "superseded"
       ? Effect.succeed({ decision: FENCED, last_rev: 0 })
       : Effect.suspend(() => inTransaction(settle(caller, heartbeat))).pipe(
+          Effect.catchIf(
+            (error): error is SqlError.SqlError => SqlError.isSqlError(error) && refusesContent(error),
+            (error) => refused(caller, heartbeat, sqlProblem(error))
+          ),
           lock(caller.agent_id),
           onDatabase,
           Effect.catchTag("DatabaseAway", () => Effect.succeed(BACKOFF))

@@ -272,7 +272,10 @@ describePostgres("Database refuses at once, with the command that fixes it,", ()
       const location = yield* postgresDatabase
       const error = yield* refusal({ ...location, database: "nowhere" })
       assert.strictEqual(error._tag, "DatabaseRefused")
-      assert.include(error.message, `it has no database nowhere: createdb -h ${location.host} -p 5432 -O choir nowhere`)
+      assert.include(
+        error.message,
+        `it has no database nowhere: createdb -h ${location.host} -p 5432 -O choir -E UTF8 -T template0 nowhere`
+      )
     })
   )
 
@@ -313,6 +316,45 @@ describePostgres("Database refuses at once, with the command that fixes it,", ()
       assert.strictEqual((yield* Effect.provide(Database, Database.layerPostgres(options))).pgvector, "0.8.0")
     }).pipe(Effect.provide(Reactivity.layer))
   )
+
+  it.live("a database in another encoding, a user that may only read, and one who may not log in", () =>
+    Effect.gen(function* () {
+      const { admin, location } = yield* plainUser
+      const options = { ...location, password: Redacted.make("right") }
+      yield* admin.unsafe(`ALTER ROLE "${location.user}" SET default_transaction_read_only = on`)
+      const reader = yield* refusal(options)
+      assert.strictEqual(reader._tag, "DatabaseRefused")
+      assert.include(reader.message, `ALTER ROLE "${location.user}" SET default_transaction_read_only = off`)
+      yield* admin.unsafe(`ALTER ROLE "${location.user}" NOLOGIN`)
+      assert.match((yield* refusal(options)).message, /is not permitted to log in/u)
+      for (const encoding of ["LATIN1", "SQL_ASCII"]) {
+        const database = `${location.database}_${encoding.toLowerCase()}`
+        yield* admin.unsafe(`CREATE DATABASE ${database} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`)
+        const error = yield* refusal({ ...location, user: "choir", database })
+        assert.strictEqual(error._tag, "DatabaseRefused")
+        assert.match(
+          error.message,
+          new RegExp(`holds text as ${encoding}, .*: createdb -h .* -E UTF8 -T template0`, "u")
+        )
+        yield* admin.unsafe(`DROP DATABASE ${database}`)
+      }
+    }).pipe(Effect.provide(Reactivity.layer))
+  )
+
+  for (const [sslmode, words] of [
+    ["sslmode=require", "it has no TLS, which sslmode in the url asks for"],
+    ["sslmode=verify-full", "it has no TLS, which sslmode in the url asks for"],
+    ["sslmode=sometimes", "its url is not understood"]
+  ] as const)
+    it.live(`a server that lacks the thing that the url asks for: ${sslmode}`, () =>
+      Effect.gen(function* () {
+        const { database, host, user } = yield* postgresDatabase
+        const url = `postgres://${user}@localhost/${database}?host=${host}&${sslmode}`
+        const error = yield* refusal({ url: Redacted.make(url) })
+        assert.strictEqual(error._tag, "DatabaseRefused")
+        assert.include(error.message, words)
+      })
+    )
 
   it.live("a server without pgvector", () =>
     Effect.gen(function* () {

@@ -5,6 +5,9 @@ import { addressOf, problemOf, type ServerFacts } from "#src/choird/database/Pos
 const GOOD: ServerFacts = {
   version_num: 150_018,
   version: "15.18",
+  encoding: "UTF8",
+  standby: false,
+  read_only: false,
   vector: "0.8.0",
   vector_available: "0.8.0",
   createrole: true,
@@ -24,6 +27,10 @@ describe("PostgresServer", () => {
     const tags = (
       [
         { version_num: 140_022, version: "14.22", vector: null },
+        { encoding: "LATIN1", read_only: true },
+        { encoding: "SQL_ASCII" },
+        { standby: true, read_only: true, createrole: false },
+        { read_only: true, create: false },
         { vector: null, vector_available: null },
         { vector: "0.6.2" },
         { vector: null, vector_available: "0.5.1" },
@@ -31,7 +38,18 @@ describe("PostgresServer", () => {
         { create: false }
       ] satisfies ReadonlyArray<Partial<ServerFacts>>
     ).map((facts) => problemOf({ ...GOOD, ...facts })?._tag)
-    assert.deepStrictEqual(tags, ["OldServer", "NoVector", "OldVector", "OldVector", "NoCreaterole", "NoCreate"])
+    assert.deepStrictEqual(tags, [
+      "OldServer",
+      "Encoding",
+      "Encoding",
+      "Standby",
+      "ReadOnly",
+      "NoVector",
+      "OldVector",
+      "OldVector",
+      "NoCreaterole",
+      "NoCreate"
+    ])
   })
 
   it("reads the address of a URL without its password", () => {

@@ -174,6 +174,31 @@ describeEngines("EventStore", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
+  it.effect(
+    "freezes a session whose events the database refuses for what they hold, with its words, and stores nothing",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { append, verify } = yield* EventStore
+        const talk = yield* halfStored
+        const { session_id } = talk.caller
+        yield* sql.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.session_id = '${session_id}' AND NEW.rev = 5 THEN
+          RAISE EXCEPTION 'character has no equivalent' USING ERRCODE = '22P05';
+        END IF;
+        RETURN NEW; END $$`)
+        yield* sql.unsafe(
+          "CREATE TRIGGER refuse BEFORE INSERT ON choir_control.session_events FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+        const reply = yield* append(talk.caller, talk.heartbeat(3))
+        yield* sql.unsafe("DROP FUNCTION refuse CASCADE")
+        assert.strictEqual(reply.action, "CONFLICT")
+        const { frozen_reason } = yield* rowOf(talk)
+        assert.match(frozen_reason ?? "", /^the database refuses the events 4 to 6: .*character has no equivalent/u)
+        assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 3, head: talk.hash(3) })
+      }).pipe(Effect.provide(stores))
+  )
+
   it.effect("fences a caller whose session there is not", () =>
     Effect.gen(function* () {
       const talk = new Talk(SessionId.make("0000000000000000"), (yield* newTalk).caller.agent_id).turn(1)
