@@ -161,7 +161,7 @@ const makeStore = Effect.gen(function* () {
         forwarded,
         attachments: files[index]?.attachments ?? [],
         ...numbersOf(arrival),
-        join: joinOf(arrival, files[index]?.problem)
+        join: joinOf(arrival, files[index]?.problem, messages[index + 1]?.arrival)
       }))
     )
     for (const [index, message] of messages.entries()) {

@@ -20,9 +20,11 @@ const ANSWER_BYTES_MAX = 1024 * 1024
 /** Characters of a server's words in a message to people. */
 const WORDS_CHARS_MAX = 200
 
-/** A voice message that was fetched. */
+/** A recording that was fetched. */
 export interface Recording {
   readonly bytes: Uint8Array
+  /** By its bytes; a voice message is Opus in Ogg, a round video MP4. */
+  readonly mime?: string
   /** As Telegram has it. */
   readonly seconds: number | undefined
 }
@@ -63,9 +65,11 @@ const decodeAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
 const failed = (problem: string) => new NotTranscribed({ problem })
 
-const formOf = ({ language, model_id }: Stt, bytes: Uint8Array): FormData => {
+/** Servers tell formats apart by the name. */
+const formOf = ({ language, model_id }: Stt, { bytes, mime }: Recording): FormData => {
   const form = new FormData()
-  form.set("file", new Blob([Uint8Array.from(bytes)], { type: "audio/ogg" }), "voice.ogg")
+  const [type, name] = mime === "video/mp4" ? [mime, "voice.mp4"] : ["audio/ogg", "voice.ogg"]
+  form.set("file", new Blob([Uint8Array.from(bytes)], { type }), name)
   form.set("model", model_id)
   form.set("response_format", "json")
   if (language !== undefined) form.set("language", language)
@@ -82,12 +86,12 @@ const refusal = (status: number, body: string, key: string): NotTranscribed => {
 const make = Effect.gen(function* () {
   const store = yield* ConfigStore
 
-  const ask = (stt: Stt, key: string, bytes: Uint8Array) =>
+  const ask = (stt: Stt, key: string, recording: Recording) =>
     Effect.tryPromise({
       try: async (signal) => {
         const response = await plainFetch(`${stt.endpoint.replace(/\/+$/u, "")}/audio/transcriptions`, {
           method: "POST",
-          body: formOf(stt, bytes),
+          body: formOf(stt, recording),
           headers: key === "" ? {} : { authorization: `Bearer ${key}` },
           signal
         })
@@ -110,7 +114,8 @@ const make = Effect.gen(function* () {
           onFailure: ({ message }) => failed(message)
         })
 
-  const transcribe = Effect.fn("Transcriber.transcribe")(function* ({ bytes, seconds }: Recording) {
+  const transcribe = Effect.fn("Transcriber.transcribe")(function* (recording: Recording) {
+    const { seconds } = recording
     const { config } = yield* store.current
     const [stt] = Object.values(config.stt)
     if (stt === undefined) return undefined
@@ -118,7 +123,7 @@ const make = Effect.gen(function* () {
       return yield* failed(`it is longer than ${TRANSCRIBED_SECONDS_MAX / 60} minutes`)
     const key = yield* keyOf(stt)
     if (key !== "" && isInTheClear(stt.endpoint)) return yield* failed(inTheClearText(stt.endpoint))
-    const { body, status } = yield* ask(stt, key, bytes)
+    const { body, status } = yield* ask(stt, key, recording)
     if (status < 200 || status > 299) return yield* refusal(status, body, key)
     const answer = decodeAnswer(body)
     if (answer._tag === "None") return yield* failed("the server's answer has no text")

@@ -154,15 +154,23 @@ const isForeignQuote = ({ by }: Quoted): boolean => by.kind !== "self" && by.kin
 export const isForeign = ({ forwarded, group, quoted }: Omit<Arrival, "id">): boolean =>
   forwarded === true || group !== undefined || (quoted !== undefined && isForeignQuote(quoted))
 
+/** How labels begin. A line of somebody else's words that begins so has the mark of a quotation, since it could pass for the next label. */
+const LABEL_LIKE = /^(?=\s*\[\s*(?:Forwarded by|Sent (?:by|at)|A reply to|Written in|The user edited))/gimu
+
+/** The words of a message, in which no line of somebody else's can pass for a label. */
+const wordsOf = ({ forwarded, group, text = "" }: Omit<Arrival, "id">): string =>
+  forwarded === true || group !== undefined ? text.replaceAll(LABEL_LIKE, "> ") : text
+
 /** All of a message for its agent: labels, each on a line, then its words. */
 export const arrivalText = (arrival: Omit<Arrival, "id">): string => {
-  const { forwarded, group, item, origin, quoted, text = "" } = arrival
+  const { forwarded, group, item, origin, quoted } = arrival
+  const words = wordsOf(arrival)
   return [
     ...lateLabel({ id: "", ...arrival }),
     ...(group === undefined ? [] : [groupLabel(group)]),
     ...replyLines(quoted),
     ...(forwarded === true ? [forwardedLabel(origin)] : []),
     ...itemLine(item),
-    ...(text === "" ? [] : [text])
+    ...(words === "" ? [] : [words])
   ].join("\n")
 }

@@ -6,7 +6,7 @@ import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { fileKind } from "./fileKind.ts"
 import { storeReceived } from "./receivedFiles.ts"
 import type { TelegramFailed } from "./TelegramFailed.ts"
-import type { Transcriber } from "./Transcriber.ts"
+import type { Recording, Transcriber } from "./Transcriber.ts"
 import { isFinal, type SentFile } from "./telegramFiles.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
@@ -45,15 +45,22 @@ const missing = (file: SentFile, why: string): Attached => ({
   problem: `The ${file.kind} ${JSON.stringify(shownName(file.name))} did not reach the agent: ${why}.`
 })
 
-const NO_WORDS = "The voice message has reached the agent as a file, without its words"
-const NO_STT = `${NO_WORDS}: choird has no speech-to-text server. To add one, the operator adds an entry to "stt" in config.json.`
+const withoutWords = ({ kind }: SentFile) =>
+  `The ${kind === "voice" ? "voice" : "video"} message has reached the agent as a file, without its words`
+const noServer = (file: SentFile) =>
+  `${withoutWords(file)}: choird has no speech-to-text server. To add one, the operator adds an entry to "stt" in config.json.`
 
-/** The words of a voice message, or why there are none. */
-const wordsOf = Effect.fnUntraced(function* (file: SentFile, bytes: Uint8Array, transcribe: Transcribe | undefined) {
-  if (file.kind !== "voice" || transcribe === undefined) return {}
-  const heard = yield* Effect.result(transcribe({ bytes, seconds: file.seconds }))
-  if (Result.isFailure(heard)) return { problem: `${NO_WORDS}: ${heard.failure.problem}.` }
-  return heard.success === undefined ? { problem: NO_STT } : { heard: heard.success }
+/** The words of a recording, or why there are none. Those of a video are not missed where no server is configured. */
+const wordsOf = Effect.fnUntraced(function* (
+  file: SentFile,
+  sound: Pick<Recording, "bytes" | "mime">,
+  transcribe: Transcribe | undefined
+) {
+  if ((file.kind !== "voice" && file.spoken !== true) || transcribe === undefined) return {}
+  const heard = yield* Effect.result(transcribe({ ...sound, seconds: file.seconds }))
+  if (Result.isFailure(heard)) return { problem: `${withoutWords(file)}: ${heard.failure.problem}.` }
+  if (heard.success !== undefined) return { heard: heard.success }
+  return file.kind === "voice" ? { problem: noServer(file) } : {}
 })
 
 /**
@@ -81,7 +88,7 @@ export const attachFile = Effect.fnUntraced(function* <E>(
     yield* Effect.logWarning("a file could not be stored in a workspace", { workspace }, stored.failure)
     return missing(file, "it could not be saved in the agent's workspace")
   }
-  const { heard, problem } = yield* wordsOf(file, bytes, transcribe)
+  const { heard, problem } = yield* wordsOf(file, { bytes, mime }, transcribe)
   const attachment = { path: stored.success, name: shownName(file.name), mime, bytes: bytes.length }
   if (heard === undefined) return { attachments: [attachment], ...(problem === undefined ? {} : { problem }) }
   const { text: words, ...transcribed } = heard

@@ -7,6 +7,7 @@ import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Inbox } from "#src/choird/queues/Inbox.ts"
 import type { Join } from "#src/choird/queues/messageJoin.ts"
 import type { Arrival } from "./Arrival.ts"
+import { arrivalText } from "./arrivalText.ts"
 
 /** UTF-16 units above which a text may be a piece of a longer one: apps cut it at 4,096, or before that at the end of a paragraph or a word. */
 const JOIN_TEXT_CHARS_MIN = 2048
@@ -17,6 +18,15 @@ const JOIN_TEXT_BLANK_CHARS = 300
 /** The wait for the next piece of a text, and for the next file of an album. */
 const JOIN_TEXT_QUIET_MS = 1500
 const JOIN_ALBUM_QUIET_MS = 1000
+/** The wait for the next one of several messages that a person forwards at once. */
+const JOIN_FORWARD_QUIET_MS = 1000
+
+/** The key of messages that a person forwards one after the other. */
+const FORWARDS = "forwards"
+
+/** A single message that was forwarded in private. In a group each is a message of its own. */
+const isForward = ({ album, forwarded, group }: Arrival): boolean =>
+  forwarded === true && album === undefined && group === undefined
 
 /** A piece of full length without a blank near its end was cut within a word; at every other cut a blank is lost. */
 const isCutInWord = (text: string): boolean =>
@@ -35,13 +45,20 @@ const wordKey = (value: unknown): string =>
  * The messages of a person that belong together. Pure.
  *
  * @param problem choird's remark on a file that did not arrive
+ * @param next the message behind it, where that is known: an app sends what a person adds to a forward before it
  */
-export const joinOf = (
-  { album, file, forwarded = false, origin, reply_on, quoted, text = "", thread_id, user_id }: Arrival,
-  problem: string | undefined
-): Join => {
+export const joinOf = (arrival: Arrival, problem: string | undefined, next?: Arrival): Join => {
+  const { album, file, forwarded = false, origin, reply_on, quoted, text = "", thread_id, user_id } = arrival
   const sender = `${user_id}/${thread_id ?? ""}`
   const words = [text, problem ?? ""].filter((line) => line !== "").join("\n")
+  if (isForward(arrival)) {
+    // Each has a label of its own, since each may be from somebody else.
+    const all = [arrivalText(arrival), problem ?? ""].filter((line) => line !== "").join("\n")
+    return { sender, key: FORWARDS, text: all, glue: "\n", quiet_ms: JOIN_FORWARD_QUIET_MS }
+  }
+  const isRemark = next !== undefined && isForward(next) && next.user_id === user_id && next.thread_id === thread_id
+  if (isRemark && album === undefined && text.length <= JOIN_TEXT_CHARS_MIN)
+    return { sender, key: `${FORWARDS}/remark`, text: words, glue: "\n", quiet_ms: JOIN_FORWARD_QUIET_MS }
   // What somebody else wrote has its label before its first piece alone, and a reply has its quote there.
   const whose = forwarded ? `forwarded ${wordKey([origin?.kind, origin?.name, origin?.handle])}` : "own"
   const own = quoted === undefined ? whose : `${whose}/reply ${wordKey([quoted, reply_on])}`

@@ -2,7 +2,7 @@
 import { Option, Schema } from "effect"
 import type { Tap } from "./CardTaps.ts"
 import type { Arrival, Group } from "./Arrival.ts"
-import { type Fields, fieldsOf, naturalOf, textOf, timeOf } from "./telegramFields.ts"
+import { type Fields, fieldsOf, listOf, naturalOf, textOf, timeOf } from "./telegramFields.ts"
 import { fileOf } from "./telegramFiles.ts"
 import { isService, itemOf } from "./telegramItems.ts"
 import { originOf, quotedOf, viaOf, wordsOf } from "./telegramQuotes.ts"
@@ -49,7 +49,7 @@ const CALLBACK_CHARS_MAX = 64
 /** The writer of a message and its chat, which have to be right; everything else of it is read by itself. */
 const Message = Schema.Struct({
   chat: Schema.Struct({ id: Schema.Int, type: Schema.Literals(["private", "group", "supergroup"]) }),
-  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Literal(false) })
+  from: Schema.Struct({ id: Schema.Int, is_bot: Schema.Boolean })
 })
 const decodeMessage = Schema.decodeUnknownOption(Message)
 /** Characters of the name of an album. */
@@ -74,13 +74,36 @@ const replyOn = (bot: Bot, chat_id: number, reply: unknown) => {
     : { chat_id: String(chat_id), message_id: String(message_id) }
 }
 
+/** The accounts behind which Telegram hides an administrator who writes as the group, and somebody who writes as a channel of theirs. */
+const FACELESS: ReadonlySet<number> = new Set([1_087_968_824, 136_817_688])
+
+/** Whether a message of a group has a mention of the bot by name, or by the person list of an app. Telegram marks none in code and addresses. */
+const isMentioned = ({ id, name }: Bot, text: string, entities: ReadonlyArray<Fields>): boolean =>
+  entities.some(({ length, offset, type, user }) => {
+    if (type === "text_mention") return String(fieldsOf(user)?.["id"]) === id
+    const [from, units] = [naturalOf(offset) ?? 0, naturalOf(length) ?? 0]
+    return type === "mention" && text.slice(from, from + units).toLowerCase() === `@${name?.toLowerCase()}`
+  })
+
 const COMMAND_FOR = /^\/\w{1,32}(?:@(\w{1,64}))?(?:\s|$)/u
 
 /** Whether a text of a group is for the bot: a command without another bot's name, or one that mentions it. */
-const isFor = ({ name }: Bot, text: string) => {
-  const command = COMMAND_FOR.exec(text)
+const isFor = (bot: Bot, { caption, caption_entities, entities, text }: Fields) => {
+  const words = textOf(text) ?? textOf(caption) ?? ""
+  const command = COMMAND_FOR.exec(words)
+  const { name } = bot
   if (command !== null) return command[1] === undefined || command[1].toLowerCase() === name?.toLowerCase()
-  return name !== undefined && new RegExp(`(?:^|\\W)@${name}(?:\\W|$)`, "iu").test(text)
+  const marks = text === undefined ? caption_entities : entities
+  // A server of one's own may mark nothing.
+  if (marks !== undefined) return isMentioned(bot, words, listOf(marks))
+  return name !== undefined && new RegExp(`(?:^|\\W)@${name}(?:\\W|$)`, "iu").test(words)
+}
+
+/** The name of who wrote, as the group knows them. */
+const writerOf = ({ author_signature, from, sender_chat }: Fields): string | undefined => {
+  const place = fieldsOf(sender_chat)
+  if (place === undefined) return textOf(fieldsOf(from)?.["first_name"])
+  return [place["title"], author_signature].flatMap((name) => textOf(name) ?? []).join(", ")
 }
 
 const groupOf = (bot: Bot, { chat, from }: typeof Message.Type, message: Fields): Group | undefined =>
@@ -88,10 +111,8 @@ const groupOf = (bot: Bot, { chat, from }: typeof Message.Type, message: Fields)
     ? undefined
     : {
         chat_id: String(chat.id),
-        writer: textOf(fieldsOf(message["from"])?.["first_name"]) ?? String(from.id),
-        addressed:
-          ownIn(bot, message["reply_to_message"]) !== undefined ||
-          isFor(bot, textOf(message["text"]) ?? textOf(message["caption"]) ?? "")
+        writer: writerOf(message) ?? String(from.id),
+        addressed: ownIn(bot, message["reply_to_message"]) !== undefined || isFor(bot, message)
       }
 
 /** The content of a message: its words, its file or what it shares. Another bot may have made it, or somebody else may have written it. */
@@ -110,15 +131,22 @@ const contentOf = (message: Fields, ids: Parameters<typeof originOf>[1]) => {
   }
 }
 
+/** Whether somebody wrote as a group or a channel. They are strangers, as far as rights go. */
+const isFaceless = ({ from }: typeof Message.Type, { sender_chat }: Fields): boolean =>
+  FACELESS.has(from.id) && fieldsOf(sender_chat) !== undefined
+
 const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> => {
   const found = Option.getOrUndefined(decodeMessage(content))
   const message = fieldsOf(content)
   // A private chat has the id of its person (E6).
   if (found === undefined || message === undefined || isService(message)) return []
   const { chat, from } = found
-  if (chat.type === "private" && chat.id !== from.id) return []
+  if (chat.type === "private" ? from.is_bot || chat.id !== from.id : from.is_bot && !isFaceless(found, message))
+    return []
   const album = textOf(message["media_group_id"])?.slice(0, ALBUM_CHARS_MAX)
-  const [message_id, thread_id] = [naturalOf(message["message_id"]), naturalOf(message["message_thread_id"])]
+  const message_id = naturalOf(message["message_id"])
+  // Replies outside of topics have the number of a thread too, in which the bot cannot write.
+  const thread_id = message["is_topic_message"] === true ? naturalOf(message["message_thread_id"]) : undefined
   const sent_ms = timeOf(message["date"])
   const reply_on = replyOn(bot, chat.id, message["reply_to_message"])
   const group = groupOf(bot, found, message)
@@ -191,6 +219,18 @@ const tapOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Tel
   ]
 }
 
+/** A part of an album that mentions the bot is for it with all of the album, whose files come one after the other. */
+const withAlbum =
+  (all: ReadonlyArray<Arrival>) =>
+  (arrival: Arrival): Arrival => {
+    const { album, group } = arrival
+    if (album === undefined || group === undefined || group.addressed) return arrival
+    const isMeant = all.some(
+      (other) => other.album === album && other.group?.chat_id === group.chat_id && other.group.addressed
+    )
+    return isMeant ? { ...arrival, group: { ...group, addressed: true } } : arrival
+  }
+
 /** The batch in a list of updates; `undefined` if it cannot be decoded. A forwarded identity does not count (E6). */
 export const readUpdates = (bot: Bot, updates: unknown): Batch | undefined => {
   const decoded = Option.getOrUndefined(decodeUpdates(updates))
@@ -206,5 +246,6 @@ export const readUpdates = (bot: Bot, updates: unknown): Batch | undefined => {
     callback_query === undefined ? [] : tapOf(bot, update_id, callback_query)
   )
   const moves = decoded.flatMap(({ message }) => moveOf(message))
-  return { update_id: Math.max(0, ...decoded.map(({ update_id }) => update_id)), moves, arrivals, taps }
+  const update_id = Math.max(0, ...decoded.map((update) => update.update_id))
+  return { update_id, moves, arrivals: arrivals.map(withAlbum(arrivals)), taps }
 }

@@ -1,4 +1,4 @@
-/** Fields of the Bot API's objects, read one by one: a field of another kind is as absent, so that it never costs the whole message (D64). Pure. */
+/** Fields of the Bot API's objects, read one by one: a field of another kind is as absent, so that it never costs the whole message. Pure. */
 import { Predicate } from "effect"
 
 export type Fields = { readonly [key: string]: unknown }

@@ -24,13 +24,15 @@ export interface SentFile {
   readonly bytes: number | undefined
   /** Of a recording, as its message has it. */
   readonly seconds?: number
+  /** It is a round video, which people record in place of a voice message. */
+  readonly spoken?: true
 }
 
 /** Characters of a file's id, and of the name that its sender gave it. */
 const FILE_ID_CHARS_MAX = 256
 const FILE_NAME_CHARS_MAX = 1024
 
-const mediaOf = (kind: SentFile["kind"], value: unknown): SentFile | undefined => {
+const mediaOf = (kind: SentFile["kind"], value: unknown, spoken = false): SentFile | undefined => {
   const media = fieldsOf(value)
   const file_id = textOf(media?.["file_id"])
   if (media === undefined || file_id === undefined || file_id.length > FILE_ID_CHARS_MAX) return undefined
@@ -40,7 +42,8 @@ const mediaOf = (kind: SentFile["kind"], value: unknown): SentFile | undefined =
     kind,
     name: textOf(media["file_name"])?.slice(0, FILE_NAME_CHARS_MAX) ?? kind,
     bytes: naturalOf(media["file_size"]),
-    ...(seconds === undefined ? {} : { seconds })
+    ...(seconds === undefined ? {} : { seconds }),
+    ...(spoken ? { spoken } : {})
   }
 }
 
@@ -51,7 +54,8 @@ export const fileOf = (message: unknown): SentFile | undefined => {
     // The same picture in several sizes, the largest last.
     mediaOf("photo", listOf(photo).at(-1)) ??
     // An animation is also there as a document.
-    mediaOf("video", animation ?? video ?? video_note) ??
+    mediaOf("video", animation ?? video) ??
+    mediaOf("video", video_note, true) ??
     mediaOf("document", document) ??
     mediaOf("voice", voice) ??
     mediaOf("audio", audio)

@@ -29,7 +29,7 @@ export const letGo = Effect.fnUntraced(function* (inbox_id: InboxId) {
 
 /** Adds a piece to a held message; answers whether it is one. The piece keeps a row without a text, by which its repetition is known. */
 export const append = Effect.fnUntraced(function* (held: HeldRow, piece: Incoming) {
-  const { attachments, client_id, gateway, join, message_id, thread_id } = piece
+  const { attachments, client_id, forwarded = false, gateway, join, message_id, thread_id } = piece
   const whole = join === undefined ? undefined : joined(held, join, attachments)
   if (join === undefined || whole === undefined) return false
   const sql = yield* SqlClient.SqlClient
@@ -37,6 +37,7 @@ export const append = Effect.fnUntraced(function* (held: HeldRow, piece: Incomin
   yield* sql`UPDATE choir_control.inbox SET text = ${storableJson(whole.text)},
       attachments = ${canonicalJson(storableJson(whole.attachments))}::jsonb,
       joining = ${canonicalJson(whole.joining)}::jsonb,
+      forwarded = forwarded OR ${forwarded},
       held_until = to_timestamp(${heldUntil(whole.joining, join.quiet_ms, now_ms) / 1000}::float8)
     WHERE inbox_id = ${held.inbox_id}::bigint`
   // Its revision is that of no event: nothing waits for it.

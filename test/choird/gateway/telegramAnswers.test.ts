@@ -55,7 +55,13 @@ describe("what Telegram answers", () => {
 
   it("reads of a group what is for the bot: a mention, a reply or a command, with who wrote it and where", () => {
     const from = { id: 7, is_bot: false, first_name: "Ada" }
-    const message = { chat: { id: -100, type: "supergroup" }, from, message_id: 5, message_thread_id: 3 }
+    const message = {
+      chat: { id: -100, type: "supergroup" },
+      from,
+      message_id: 5,
+      message_thread_id: 3,
+      is_topic_message: true
+    }
     const read = (more: object) => readUpdates(BOT, [{ update_id: 3, message: { ...message, ...more } }])?.arrivals[0]
     const own = { from: { id: 9, is_bot: true }, photo: [] }
     const where = { chat_id: "-100", writer: "Ada" }

@@ -279,10 +279,18 @@ const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<nu
     return update_id
   })
 
-const commandEntities = (text: string): JsonObject =>
-  text.startsWith("/")
-    ? { entities: [{ type: "bot_command", offset: 0, length: text.split(/\s/u, 1)[0]?.length ?? 0 }] }
-    : {}
+/** The marks that Telegram itself makes: of commands, and of names with an @ before them. */
+const ownEntities = (text: string): JsonObject => {
+  const command = /^\/\S+/u.exec(text)?.[0]
+  const names = [...text.matchAll(/(?<![\w@./])@[A-Za-z]\w{3,31}(?!\w)/gu)].filter(
+    ({ index }) => index >= (command?.length ?? 0)
+  )
+  const entities = [
+    ...(command === undefined ? [] : [{ type: "bot_command", offset: 0, length: command.length }]),
+    ...names.map(({ 0: name, index }) => ({ type: "mention", offset: index, length: name.length }))
+  ]
+  return entities.length === 0 ? {} : { entities }
+}
 
 const TEXT_CHARS_MAX = 4096
 const ALBUM_FILES_MAX = 10
@@ -291,7 +299,7 @@ const ALBUM_FILES_MAX = 10
 const textContent = (text: string): JsonObject => {
   if (text.length > TEXT_CHARS_MAX || text.trim() !== text || text === "")
     throw new Error("no app sends such a text: use paste")
-  return { text, ...commandEntities(text) }
+  return { text, ...ownEntities(text) }
 }
 
 /** The pieces of a text, as an app cuts it: at the last blank, or within a word that is too long. */
