@@ -4,7 +4,7 @@ import { Predicate } from "effect"
 export type Fields = { readonly [key: string]: unknown }
 
 export const fieldsOf = (value: unknown): Fields | undefined =>
-  Predicate.isObject(value) && !Array.isArray(value) ? (value as Fields) : undefined
+  Predicate.isObject(value) && !Array.isArray(value) ? value : undefined
 
 /** A text that is not empty. */
 export const textOf = (value: unknown): string | undefined =>

@@ -95,7 +95,7 @@ export const makeDownload = (
   token: Redacted.Redacted,
   api_root: string,
   getFile: GetFile,
-  local_files?: string | undefined
+  local_files?: string
 ) => {
   const attempts = new BoundedMap<string, number>(TELEGRAM_FILES_COUNTED_MAX)
   const get = (path: string) =>

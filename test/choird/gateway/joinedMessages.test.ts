@@ -18,6 +18,7 @@ import { BINDINGS, CONFIG, PHONE, stores } from "../../support/stores.ts"
 import { settableClock } from "../../support/settableClock.ts"
 import { AGENT, BOT, DMS, gateways, nthPoll, USER } from "../../support/telegramBot.ts"
 import { makeTelegram, type TelegramBot } from "../../support/testing/Telegram.ts"
+import { origins } from "../../support/testing/telegramContent.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 import { LAYER_MS_MAX } from "../../support/size.ts"
 
@@ -181,6 +182,82 @@ describe("Messages that belong together", () => {
         yield* start(world.run)
         const texts = (yield* settled(world)).map(({ text }) => text.slice(-6))
         assert.deepStrictEqual(texts, ["short", "xxxxxx", "theirs", "yyyyyy", "", "end"])
+      }).pipe(onTestClock)
+    )
+
+    it.effect("are one where several were forwarded at once, with the remark before them, and taint as a whole", () =>
+      Effect.gen(function* () {
+        const world = yield* setUp
+        const { bot } = world
+        const sql = yield* SqlClient.SqlClient
+        yield* bot.text(USER, "before")
+        yield* bot.text(USER, "summarize this")
+        yield* bot.send(USER, { text: "one", forward_origin: origins.user({ id: 55, first_name: "Ada" }) })
+        yield* bot.send(USER, { text: "two", forward_origin: origins.hidden("Bob") })
+        yield* bot.text(USER, "after")
+        yield* start(world.run)
+        const texts = (yield* settled(world)).map(({ text }) => text)
+        assert.deepStrictEqual([texts[0], texts[2], texts.length], ["before", "after", 3])
+        assert.match(texts[1] ?? "", /^summarize this\n\[Forwarded .*"Ada".*:\]\none\n\[Forwarded .*"Bob".*:\]\ntwo$/u)
+        const marks = yield* sql<{ readonly forwarded: boolean }>`SELECT forwarded FROM choir_control.inbox
+          WHERE client_id LIKE ${`${bot.token.split(":")[0]}:%`} AND joined_to IS NULL ORDER BY inbox_id`
+        assert.deepStrictEqual(
+          marks.map(({ forwarded }) => forwarded),
+          [false, true, false]
+        )
+      }).pipe(onTestClock)
+    )
+
+    it.effect("have the quote of a long reply once, whether its app names it with each piece or with the first", () =>
+      Effect.gen(function* () {
+        const world = yield* setUp
+        const { bot } = world
+        const quoted = {
+          message_id: 1,
+          date: 1,
+          from: { id: USER, is_bot: false, first_name: "User" },
+          text: "earlier"
+        }
+        const reply = { reply_to_message: { ...quoted, chat: { id: USER, type: "private" } } }
+        for (const second of [reply, {}]) {
+          yield* bot.send(USER, { text: "x".repeat(4096), ...reply })
+          yield* bot.send(USER, { text: "yes", ...second })
+          yield* bot.file(USER, "document", { name: "a.txt", mime: "text/plain", bytes: Buffer.from("a") })
+        }
+        // A reply is no further piece of what was written before it.
+        yield* bot.send(USER, { text: "z".repeat(4096) })
+        yield* bot.send(USER, { text: "end", ...reply })
+        yield* start(world.run)
+        const texts = (yield* settled(world)).map(({ text }) => text).filter((text) => text !== "")
+        const label = "[A reply to the user's own message, written 1970-01-01 00:00 UTC:]\n> earlier\n"
+        assert.deepStrictEqual(
+          texts.map((text) => text.replaceAll(/x{4096}|z{4096}/gu, "…")),
+          [`${label}…yes`, `${label}…yes`, "…", `${label}end`]
+        )
+      }).pipe(onTestClock)
+    )
+
+    it.effect("have each caption of an album, in its order", () =>
+      Effect.gen(function* () {
+        const world = yield* setUp
+        const { bot } = world
+        yield* bot.album(USER, PICTURES, "")
+        const ids = PICTURES.map((_, index) => `file-${bot.token.split(":")[0]}-${index + 1}`)
+        for (const [index, file_id] of ids.entries())
+          yield* bot.send(USER, {
+            photo: [{ file_id, file_unique_id: `u${index}`, width: 1, height: 1, file_size: 7 }],
+            media_group_id: "with-captions",
+            ...(index === 1 ? {} : { caption: `caption ${index}` })
+          })
+        yield* start(world.run)
+        const rows = yield* settled(world)
+        assert.deepStrictEqual(
+          rows.map(({ files, text }) => [text, files.length]),
+          [
+            ["", 3],
+            ["caption 0\ncaption 2", 3]
+          ]
+        )
       }).pipe(onTestClock)
     )
 

@@ -71,6 +71,19 @@ describe("chat", () => {
     })
   )
 
+  it.effect("leaves a text that begins with a path to the agent, and names the nearest command for one word", () =>
+    Effect.gen(function* () {
+      const { api } = yield* openOperator()
+      const answer = (text: string, id: string) =>
+        Effect.map(api.chat.command(message(text, id)), (answered) => answered.answer)
+      const texts = ["/home is full, what can I delete?", "/2 of them are wrong", "/var/log is too large"]
+      for (const [index, text] of texts.entries()) assert.isNull(yield* answer(text, `p${index}`))
+      const unknown = "Unknown command /sttus. Did you mean /status? /help lists the commands."
+      assert.deepStrictEqual(yield* answer("/sttus", "n1"), { kind: "notice", text: unknown })
+      assert.strictEqual((yield* answer("/home", "n2"))?.text, "Unknown command /home. /help lists the commands.")
+    })
+  )
+
   it.effect("says that nothing runs when a person stops or cancels it", () =>
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
