@@ -44,6 +44,14 @@ describe("a trigger", () => {
     assert.deepStrictEqual(found(""), [])
   })
 
+  it("matches what a person says, and nothing that they reply to", () => {
+    const label = "[A reply to your message, written 2026-10-02 08:00 UTC:]"
+    assert.deepStrictEqual(found(`${label}\n> your daily brief is ready\n> shall I tidy?\nno`), [])
+    assert.deepStrictEqual(found(`${label}\n> your daily brief is ready\nyes, tidy`), ["tidy"])
+    assert.deepStrictEqual(found('[A reply to a message by "tidy":]\nno'), [])
+    assert.deepStrictEqual(found("[Sent at 2026-10-02 08:00 UTC and received only 3 hours later:]\ntidy"), ["tidy"])
+  })
+
   it("matches a tool that is named, and a job's type, pool and tools", () => {
     const by = (kind: string, match: string) => new Map([skill("x", [{ kind, match }])])
     assert.lengthOf(messageTriggers(by("tool", "choir.exec"), "use choir-exec."), 1)

@@ -255,6 +255,9 @@ describe("choir.web.fetch of an agent", () => {
         yield* (yield* effects([passed, fetching("p", ...hosts)])).effectOf(hosts[5] ?? ""),
         "external"
       )
+      const quoted = said(`[A reply to your message:]\n> read ${hosts.join(" and ")}.\nno`)
+      const replied = yield* effects([quoted, fetching("q", ...hosts)])
+      assert.strictEqual(yield* replied.effectOf(hosts[5] ?? ""), "external")
       for (const [host, site] of [
         ["a.b.evil.example", "evil.example"],
         ["evil.co.uk", "evil.co.uk"],
