@@ -91,12 +91,7 @@ type GetFile = (file_id: string) => Effect.Effect<unknown, TelegramFailed>
  *
  * @param local_files the folder of a Bot API server of one's own that offers no downloads
  */
-export const makeDownload = (
-  token: Redacted.Redacted,
-  api_root: string,
-  getFile: GetFile,
-  local_files?: string
-) => {
+export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile: GetFile, local_files?: string) => {
   const attempts = new BoundedMap<string, number>(TELEGRAM_FILES_COUNTED_MAX)
   const get = (path: string) =>
     Effect.tryPromise({
