@@ -53,6 +53,20 @@ describe("what Telegram answers", () => {
     for (const other of [{ ...own, text: 5 }, { from: own.from }, null, "x"]) assert.deepStrictEqual(read(other), plain)
   })
 
+  it("reads an edited reply with what it replies to, so that only its own words differ", () => {
+    const own = { message_id: 1, from: { id: 9, is_bot: true }, text: "shall I?" }
+    const message = { message_id: 2, chat: { id: 7, type: "private" }, from: { id: 7, is_bot: false } }
+    const read = (text: string, kind: "message" | "edited_message") =>
+      readUpdates(BOT, [{ update_id: 3, [kind]: { ...message, text, reply_to_message: own } }])?.arrivals[0]
+    const quoted = { by: { kind: "own" }, text: "shall I?" }
+    assert.deepInclude<object>(read("yes", "message") ?? {}, { text: "yes", quoted })
+    assert.deepInclude<object>(read("no", "edited_message") ?? {}, { text: "no", quoted, edited: true })
+    const caption = { message_id: 2, chat: message.chat, from: message.from, photo: [{ file_id: "p" }], caption: "new" }
+    const [edited] = readUpdates(BOT, [{ update_id: 4, edited_message: caption }])?.arrivals ?? []
+    assert.deepInclude(edited, { text: "new", edited: true })
+    assert.deepStrictEqual(readUpdates(BOT, [{ update_id: 5, edited_message: message }])?.arrivals, [])
+  })
+
   it("reads of a group what is for the bot: a mention, a reply or a command, with who wrote it and where", () => {
     const from = { id: 7, is_bot: false, first_name: "Ada" }
     const message = {

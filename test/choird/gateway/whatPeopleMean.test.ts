@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
 import { USER } from "../../support/telegramBot.ts"
 import { setUpTelegram } from "../../support/telegramWorld.ts"
 import {
@@ -333,6 +334,21 @@ describe("what a person means on Telegram", () => {
       yield* TestClock.adjust("1 second")
       assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ \/status: /u)
       assert.strictEqual(refusals.length, 0)
+    })
+  )
+
+  it.effect("says the limit of a document that is larger, whether its message says how large it is or not", () =>
+    Effect.gen(function* () {
+      const { bot, run, stored } = yield* setUpTelegram
+      yield* start(run)
+      const bytes = Buffer.alloc(TELEGRAM_FILE_BYTES_MAX + 1)
+      yield* bot.file(USER, "document", { name: "big.bin", mime: "application/octet-stream", bytes })
+      yield* bot.send(USER, { document: { file_id: "file-1000-1", file_unique_id: "u", file_name: "big.bin" } })
+      for (const index of [0, 1])
+        assert.strictEqual(
+          (yield* stored.at(index)).text,
+          'The document "big.bin" did not reach the agent: it is larger than the 20 MiB that a bot can fetch.'
+        )
     })
   )
 
