@@ -2,6 +2,7 @@
  * A message of a person as its agent reads it: the person's own words, and before them what the channel says of them. What somebody else wrote or chose is
  * in a form that can pass neither for choird's words nor for the person's: names as JSON strings on the label's line, quoted words behind marks. Pure.
  */
+import { isChoirds } from "#src/choird/queues/chatText.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { LATE_LABEL, quotedLines, REPLY_LABEL } from "#src/shared/text/quotedWords.ts"
@@ -122,7 +123,8 @@ const FILE_WORDS = {
 /** `your message with a photo`, `a part of a message by "Ada", in the chat "Ops"`. */
 const quotedWords = ({ by, elsewhere, file, is_part, item, text }: Quoted): string => {
   const isOwn = by.kind === "self" || by.kind === "own"
-  const whose = by.kind === "own" ? "your message" : by.kind === "self" ? "the user's own message" : "a message"
+  const own = text !== undefined && isChoirds(text) ? "a notice of Choir" : "your message"
+  const whose = by.kind === "own" ? own : by.kind === "self" ? "the user's own message" : "a message"
   const has =
     file === undefined ? [] : [file.kind === "document" ? `the file ${named(file.name)}` : FILE_WORDS[file.kind]]
   const lacks = text === undefined && item === undefined

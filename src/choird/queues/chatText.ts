@@ -11,6 +11,9 @@ const CHOIRD_MARK = "◆"
 /** The mark with the blank behind it, in UTF-16 units. */
 export const MARK_CHARS = CHOIRD_MARK.length + 1
 
+/** Whether a text of a chat is choird's own, by its mark. */
+export const isChoirds = (text: string): boolean => text.startsWith(CHOIRD_MARK)
+
 /** Scripts of today. The letters of others may look like signs: a Runic one is a diamond. */
 const SCRIPTS = [
   "Latin Greek Cyrillic Armenian Hebrew Arabic Thaana Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala",

@@ -126,7 +126,8 @@ const unasked = (error: string): HostOutcome => ({ status: "error", output: { er
 
 const NOTHING = "the page has no text: its content may be made by scripts, which choir-web-browse runs"
 
-const NOT_KEPT = "this page is no longer kept: fetch it without offset, then continue with the next_offset of that answer"
+const NOT_KEPT =
+  "this page is no longer kept: fetch it without offset, then continue with the next_offset of that answer"
 
 /** The tool. Pages are kept for a short while for their further parts, each for the session that asked. */
 export const webFetch = Effect.gen(function* () {

@@ -280,6 +280,7 @@ describe("what a person means on Telegram", () => {
         yield* bot.reply(USER, told, "pay it")
         yield* bot.reply(USER, passed, "is it real?")
         yield* bot.reply(USER, list, "book it")
+        yield* bot.reply(USER, { ...answer, text: "◆ Approved 7: mail.send." }, "what was that?")
         const at = `written ${AT}`
         const expected: ReadonlyArray<readonly [string, boolean]> = [
           [`[A reply to the user's own message, ${at}:]\n> first\n> second\ndo this one now`, false],
@@ -293,7 +294,8 @@ describe("what a person means on Telegram", () => {
           [
             `[A reply to the user's own message, ${at}:]\n> Checklist: "Trip" Tasks: done "tickets"; open "hotel"\nbook it`,
             false
-          ]
+          ],
+          [`[A reply to a notice of Choir, ${at}:]\n> ◆ Approved 7: mail.send.\nwhat was that?`, false]
         ]
         for (const [index, [text, foreign]] of expected.entries()) {
           const got = yield* stored.at(4 + index)
