@@ -77,6 +77,7 @@ const SHOWERS: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/agent/tools/webSearch.ts": ["oneLine"],
   "src/choird/memory/eventWords.ts": ["fileNameText"],
   "src/shared/model/Answer.ts": ["oneLine"],
+  "src/shared/model/providerWords.ts": ["oneLine"],
   "src/shared/session/jobText.ts": ["fileNameText"]
 }
 
