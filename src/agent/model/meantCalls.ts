@@ -2,8 +2,9 @@
  * The calls of an answer as they are meant (D64), before anything of them is stored: the tool whose name is written otherwise, and arguments that
  * are written as another kind of value than the tool's schema has. What fits is never changed, and what stays wrong is refused by its tool.
  */
-import type { Schema } from "effect"
-import type { AnsweredCall } from "#src/shared/model/Answer.ts"
+import { Option, Schema } from "effect"
+import { NAME_CHARS_MAX } from "#schema/Event.ts"
+import { type AnsweredCall, limitedCalls } from "#src/shared/model/Answer.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 
 /** Levels of arguments that are looked at; deeper ones stay as they are. */
@@ -12,9 +13,9 @@ const LEVELS_MAX = 8
 const TEXT_CHARS_MAX = 64 * 1024
 
 /** The prefixes that dialects put in front of the names of tools: OpenAI's and Kimi's namespace, Gemini's, and that of MCP with its server. */
-const PREFIX = /^(?:(?:functions?|tools?|default_api|default_tools|api)[.:/]|mcp__(?:[a-z0-9-]+__)?)/iu
+const PREFIX = /^(?:(?:(?:google|functions?|tools?|default_api|default_tools|api)[.:/])+|mcp__(?:[a-z0-9-]+__)?)/iu
 /** The suffixes that they leave behind them: control tokens of gpt-oss, and Kimi's number of the call. */
-const SUFFIX = /(?:<\||<｜)[^]*$|:\d{1,4}$|\(\)$/u
+const SUFFIX = /(?:<\||<｜)[^]*$|(?::index)?:\d{1,4}$|\(\)$/u
 
 /** A name without case and separators. */
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[\s._:/-]+/gu, "")
@@ -118,13 +119,35 @@ const meantValue = (written: Json, schema: unknown, levels: number): Json => {
 export const meantInput = (input: Json, parameters: unknown): Json =>
   isObject(input) ? meantValue(input, parameters, LEVELS_MAX) : input
 
+/** A call of several at once, as OpenAI's models are trained to make it; nobody offers a tool of that name. */
+const PARALLEL = "multi_tool_use.parallel"
+const decodeParallel = Schema.decodeUnknownOption(
+  Schema.Struct({
+    tool_uses: Schema.Array(
+      Schema.Struct({ recipient_name: Schema.String, parameters: Schema.optionalKey(Schema.NullOr(Schema.Json)) })
+    )
+  })
+)
+
+const apart = (call: AnsweredCall): ReadonlyArray<AnsweredCall> => {
+  if (call.name !== PARALLEL || call.refused !== undefined) return [call]
+  return Option.match(decodeParallel(call.input), {
+    onNone: () => [call],
+    onSome: ({ tool_uses }) =>
+      tool_uses.map(({ parameters, recipient_name }) => ({
+        name: recipient_name.slice(0, NAME_CHARS_MAX),
+        input: parameters ?? {}
+      }))
+  })
+}
+
 /** The calls of an answer by what was offered. */
 export const meantCalls = (
   calls: ReadonlyArray<AnsweredCall>,
   tools: ReadonlyArray<Tool>
 ): ReadonlyArray<AnsweredCall> => {
   const offered = tools.map(({ name }) => name)
-  return calls.map((call) => {
+  return limitedCalls(calls.flatMap(apart)).map((call) => {
     const name = meantName(call.name, offered)
     const tool = tools.find((tool) => tool.name === name.replaceAll(".", "-"))
     return { ...call, name, input: tool === undefined ? call.input : meantInput(call.input, tool.parameters) }

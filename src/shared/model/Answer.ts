@@ -123,7 +123,7 @@ const tooLarge = (bytes: number): string =>
   `its arguments have ${bytes} bytes, and ${MODEL_TOOL_ARGUMENT_BYTES_MAX} are the limit. Nothing was run; write in smaller parts`
 
 /** One call of an answer. What is wrong with it fails it alone. */
-const callOf = (call: Parts["calls"][number], index: number, isWhole: boolean): AnsweredCall => {
+const callOf = (call: Parts["calls"][number], isWhole: boolean): AnsweredCall => {
   const name = call.name.slice(0, 128)
   const bytes = Buffer.byteLength(call.arguments)
   if (bytes > MODEL_TOOL_ARGUMENT_BYTES_MAX) return { name, input: {}, refused: tooLarge(bytes) }
@@ -131,9 +131,16 @@ const callOf = (call: Parts["calls"][number], index: number, isWhole: boolean): 
   const parsed = decodeJson(call.arguments === "" && isWhole ? "{}" : call.arguments)
   const meant = Result.map(parsed, meantArguments)
   const isUsable = Result.isSuccess(meant) && !isDeeperThan(meant.success, MODEL_TOOL_ARGUMENT_DEPTH_MAX)
-  const input = isUsable ? meant.success : call.arguments
-  return index < MODEL_TOOL_CALLS_MAX ? { name, input } : { name, input, refused: TOO_MANY }
+  return { name, input: isUsable ? meant.success : call.arguments }
 }
+
+/** The calls of one answer, of which those beyond the limit are refused, and none is kept that no model makes. */
+export const limitedCalls = (calls: ReadonlyArray<AnsweredCall>): ReadonlyArray<AnsweredCall> =>
+  calls
+    .slice(0, MODEL_TOOL_CALLS_KEPT_MAX)
+    .map((call, index) =>
+      index < MODEL_TOOL_CALLS_MAX || call.refused !== undefined ? call : { ...call, refused: TOO_MANY }
+    )
 
 /** Checks the parts and makes an answer of them, the same for every API. */
 export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
@@ -142,9 +149,8 @@ export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
   if (refused !== undefined) return Result.fail(refused)
   const why = (reason ?? "").toLowerCase()
   const isCut = CUT.has(why)
-  const tool_calls = calls
-    .slice(0, MODEL_TOOL_CALLS_KEPT_MAX)
-    .map((call, index) => callOf(call, index, !isCut || index < calls.length - 1))
+  const kept = calls.slice(0, MODEL_TOOL_CALLS_KEPT_MAX)
+  const tool_calls = limitedCalls(kept.map((call, index) => callOf(call, !isCut || index < calls.length - 1)))
   const said = withoutThoughts(text)
   // Calls that are replayed otherwise than they were written cannot be behind their reasoning.
   const isKept =
@@ -195,6 +201,13 @@ const ANSWER_KEYS = ["choices", "output", "content", "usage", "response", "delta
 const has = (value: unknown, key: string): boolean =>
   Predicate.hasProperty(value, key) && value[key] !== undefined && value[key] !== null
 
+/** The error of the first choice, where OpenRouter has it. */
+const choiceError = (body: unknown): unknown => {
+  const choices = Predicate.hasProperty(body, "choices") ? body.choices : undefined
+  const first: unknown = Array.isArray(choices) ? choices[0] : undefined
+  return Predicate.hasProperty(first, "error") && first.error !== null ? first.error : undefined
+}
+
 /** An error that says itself what it is: MiniMax puts one into each answer, whose code 0 is none. */
 const bareError = (body: unknown): unknown => {
   if (Predicate.hasProperty(body, "object") && body.object === "error") return body
@@ -211,7 +224,7 @@ export const errorIn = (body: unknown): ModelError | undefined => {
   // Google wraps it in a list.
   if (Array.isArray(body)) return body.length === 1 ? errorIn(body[0]) : undefined
   const own = Predicate.hasProperty(body, "error") ? body.error : undefined
-  const error = (own === "" || own === null || own === false ? undefined : own) ?? bareError(body)
+  const error = (own === "" || own === null || own === false ? undefined : own) ?? choiceError(body) ?? bareError(body)
   if (typeof error === "string") return errorOf({ message: error, code: undefined, kinds: "" }, statusIn())
   if (typeof error !== "object" || error === null || Object.keys(error).length === 0) return undefined
   const of = (key: string): unknown => (Predicate.hasProperty(error, key) ? error[key] : undefined)

@@ -109,10 +109,10 @@ const callsIn = ({ function_call, tool_calls }: ReplyMessage, reason: string | u
 
 const read = (reply: unknown): Result.Result<Answer, ReturnType<typeof problem>> => {
   const decoded = decodeReply(reply)
+  const error = errorIn(reply)
+  if (error !== undefined) return Result.fail(error)
   if (Result.isFailure(decoded))
-    return Result.fail(
-      errorIn(reply) ?? otherApi(reply, "chat") ?? unreadable("the answer is not a chat completion", reply)
-    )
+    return Result.fail(otherApi(reply, "chat") ?? unreadable("the answer is not a chat completion", reply))
   const { choices, usage } = decoded.success
   const { finish_reason, message } = choices[0]
   const reason = reasonIn(finish_reason)

@@ -114,11 +114,19 @@ const makeCalls = () => {
     return false
   }
   const places = new Map<number, CallSlot>()
+  const ids = new Map<string, CallSlot>()
+  /** Some providers count the pieces of a call elsewhere than its beginning, or not at all: a bare piece is of the call that its id, or else the order, names. */
+  const slotOf = (part: CallPart, id: string, name: string): CallSlot | undefined => {
+    const index = placeIn(part.index)
+    const known = index === undefined ? undefined : places.get(index)
+    if (name !== "") return known ?? (index === undefined ? places.get(0) : undefined)
+    return (id === "" ? known : (ids.get(id) ?? known)) ?? (id === "" ? slots.at(-1) : undefined)
+  }
   const add = (part: CallPart): Delta | undefined => {
     const index = placeIn(part.index) ?? 0
     const id = besideIn(part.id)
     const { arguments: text, name } = part.function ?? {}
-    const before = places.get(index)
+    const before = slotOf(part, id, name ?? "")
     // Some providers give all calls the same index, each in one piece.
     const isNext =
       before === undefined ||
@@ -128,6 +136,7 @@ const makeCalls = () => {
     if (isNext) {
       slots.push(slot)
       places.set(index, slot)
+      if (id !== "") ids.set(id, slot)
     }
     const isNamed = slot.function.name === "" && (name ?? "") !== ""
     if (isNamed) slot.function.name = name ?? ""

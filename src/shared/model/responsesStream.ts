@@ -27,10 +27,16 @@ interface Slot {
 const isMessage = (item: unknown): boolean => stringOf(item, "type") === "message"
 const isCall = (item: unknown): boolean => stringOf(item, "type") === "function_call"
 
+type Item = Readonly<Record<string, unknown>>
+
+/** A call with the arguments that came on their way, where the call itself has none. */
+const filled = (item: Item, args: string): Item =>
+  args !== "" && ["", "{}"].includes(argumentsIn(item["arguments"])) ? { ...item, arguments: args } : item
+
 /** An item that did not come whole, made of its pieces. */
-const itemOf = ({ arguments: args, isDone, item, text }: Slot): Readonly<Record<string, unknown>> => {
+const itemOf = ({ arguments: args, isDone, item, text }: Slot): Item => {
+  if (isCall(item)) return filled(item, args)
   if (isDone) return item
-  if (isCall(item)) return { ...item, arguments: args === "" ? argumentsIn(item["arguments"]) : args }
   return isMessage(item) && text !== "" ? { ...item, content: [{ type: "output_text", text }] } : item
 }
 
@@ -52,7 +58,8 @@ const makeItems = () => {
     },
     end: (data: unknown, item: object) => {
       const place = placeIn(keyOf(data, "output_index")) ?? slots.size
-      slots.set(place, { item: { ...item }, text: slots.get(place)?.text ?? "", arguments: "", isDone: true })
+      const { arguments: args = "", text = "" } = slots.get(place) ?? {}
+      slots.set(place, { item: { ...item }, text, arguments: args, isDone: true })
     },
     addText: (data: unknown, text: string) => void (slotAt(data).text += text),
     /** A text that comes whole and not in pieces. */
@@ -62,6 +69,15 @@ const makeItems = () => {
     },
     addArguments: (data: unknown, text: string) =>
       void (slotAt(data, { type: "function_call", name: "" }).arguments += text),
+    setArguments: (data: unknown, text: string) => {
+      const slot = slotAt(data, { type: "function_call", name: "" })
+      if (slot.arguments === "") slot.arguments = text
+    },
+    /** An item of the whole answer, at its place. */
+    fill: (item: unknown, place: number): unknown =>
+      isCall(item) && typeof item === "object" && item !== null
+        ? filled({ ...item }, slots.get(place)?.arguments ?? "")
+        : item,
     items: () => [...slots].toSorted(([a], [b]) => a - b).map(([, slot]) => itemOf(slot)),
     size: () => slots.size
   }
@@ -89,7 +105,8 @@ export const responsesAssembler = (): Assembler => {
     const listed: ReadonlyArray<unknown> = Array.isArray(output) ? output : []
     const came = items.items()
     const isBare = listed.length === 0 || (!saysSomething(listed) && saysSomething(came))
-    response = isBare && typeof whole === "object" && whole !== null ? { ...whole, output: came } : whole
+    const said = isBare ? came : listed.map(items.fill)
+    response = typeof whole === "object" && whole !== null ? { ...whole, output: said } : whole
   }
   const keep = (type: string, data: unknown) => {
     const item = keyOf(data, "item")
@@ -100,6 +117,7 @@ export const responsesAssembler = (): Assembler => {
     if (type === "response.output_text.delta") items.addText(data, stringOf(data, "delta"))
     if (type === "response.output_text.done") items.setText(data, stringOf(data, "text"))
     if (type === "response.function_call_arguments.delta") items.addArguments(data, stringOf(data, "delta"))
+    if (type === "response.function_call_arguments.done") items.setArguments(data, stringOf(data, "arguments"))
     if (PIECES.test(type)) chars += stringOf(data, "delta").length
   }
   return {

@@ -27,7 +27,7 @@ const BEHIND_THOUGHTS = /(?:^|\n)[ \t]*$|[^\s"'“‘«(]$/u
 
 /** Places that may mean something: in code only its end does. */
 const OF_CODE = /[`\n]/u
-const OF_WORDS = /[`◁]|<(?=[/|｜a-z]|$)|\[(?=\/?(?:t|$))/iu
+const OF_WORDS = /[`◁]|<(?=[/|｜‖a-z]|$)|\[(?=\/?(?:t|$))/iu
 
 /** Characters before a mark that its meaning depends on. */
 const BEFORE_CHARS = 16

@@ -21,10 +21,10 @@ const CHANNEL = String.raw`(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*`
 const MARKS: Readonly<Record<string, Mark>> = {
   // Qwen, GLM, MiniMax, Hermes and others.
   call_tags: { hides: "call", begin: `<${CALL_TAG}>`, end: String.raw`$(?!)`, isSpoken: true },
-  // Mistral, LM Studio, Kimi, DeepSeek, Llama, Gemma, LFM.
+  // Mistral, LM Studio, Kimi, DeepSeek, Llama, Gemma, LFM, InternLM.
   call_tokens: {
     hides: "call",
-    begin: String.raw`\[TOOL_(?:CALLS|REQUEST)\]|<[|｜]tool[_▁]calls?(?:_section)?[_▁](?:begin|start)[|｜]>|<\|tool_call>|<\|python_tag\|>`,
+    begin: String.raw`\[TOOL_(?:CALLS|REQUEST)\]|<[|｜]tool[_▁]calls?(?:_section)?[_▁](?:begin|start)[|｜]>|<\|tool_call>|<\|(?:python_tag|action_start)\|>|<[|｜‖]{1,2}DSML[|｜‖]{1,2}`,
     end: String.raw`$(?!)`
   },
   harmony_calls: { hides: "call", begin: String.raw`${CHANNEL}commentary\s+to=`, end: String.raw`$(?!)` },
@@ -63,7 +63,7 @@ const MARKS: Readonly<Record<string, Mark>> = {
 
 /** The header in front of words for a person, and the tokens around them. They are left out. */
 const FINAL = String.raw`${CHANNEL}final\b[^<]{0,64}<\|message\|>`
-const FRAME = String.raw`<\|(?:start|end|return|message)\|>(?:assistant\b)?`
+const FRAME = String.raw`<\|(?:start|end|return|message)\|>(?:assistant\b)?|<\|(?:im_end|eot_id|endoftext|end_of_text)\|>|<｜(?:begin|end)▁of▁sentence｜>`
 
 /** Characters of the longest mark that is looked for. */
 export const MARK_CHARS_MAX = 256
@@ -121,7 +121,7 @@ export const markAt = (text: string, index: number): FoundMark | undefined => {
 export const MARK_BEGIN = /[<[◁]/u
 
 const BRACKETS = ["[think]", "[thinking]", "[/think]", "[/thinking]", "[tool_calls]", "[tool_request]"]
-const OPEN_TAG = /^<(?:$|[/|｜a-z][^<>\n]*$)/iu
+const OPEN_TAG = /^<(?:$|[/|｜‖a-z][^<>\n]*$)/iu
 const OPEN_HEADER =
   /^<\|(?:start|channel)\|>[^<]{0,80}(?:<[^<>]{0,12})?(?:<\|channel\|>[^<]{0,64})?(?:<[^<>]{0,12})?$/iu
 
