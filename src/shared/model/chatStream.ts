@@ -156,6 +156,7 @@ export const chatAssembler = (): Assembler => {
   let finish_reason: string | undefined
   let usage: unknown
   let chars = 0
+  let hasDeltas = false
 
   const addDetails = (value: unknown): number => {
     const added = isDetails(value) ? value : []
@@ -199,8 +200,9 @@ export const chatAssembler = (): Assembler => {
       ...(old === undefined ? [] : [old])
     ]
   }
-  /** A piece in place of a delta; of one that repeats what came before only the rest is new. */
+  /** A piece in place of a delta; of one that repeats what came before only the rest is new, and behind deltas there is none. */
   const addMessage = (piece: Piece): ReadonlyArray<Delta> => {
+    if (hasDeltas) return []
     const text = wordsIn(piece.content)
     if (message.content === "" || !text.startsWith(message.content)) return addDelta(piece, text)
     return addDelta({ content: text }, text.slice(message.content.length))
@@ -223,7 +225,10 @@ export const chatAssembler = (): Assembler => {
       finish_reason = reasonIn(choice?.finish_reason) ?? finish_reason
       usage = chunk.success.usage ?? choice?.usage ?? usage
       const { delta, message: whole } = choice ?? {}
-      if (delta !== undefined && delta !== null) return Result.succeed(addDelta(delta, wordsIn(delta.content)))
+      if (delta !== undefined && delta !== null) {
+        hasDeltas = true
+        return Result.succeed(addDelta(delta, wordsIn(delta.content)))
+      }
       return Result.succeed(whole === undefined || whole === null ? [] : addMessage(whole))
     },
     whole: (isMarked) =>
