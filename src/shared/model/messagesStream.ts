@@ -122,7 +122,9 @@ export const messagesAssembler = (): Assembler => {
   return {
     take: (data) => {
       const type = Predicate.hasProperty(data, "type") ? data.type : undefined
-      const error = type === "error" ? (errorIn(data) ?? malformed(data)) : errorIn(data)
+      // An event that names another type may have a message of any meaning.
+      const isNamed = typeof type === "string" && type !== "error" && !Predicate.hasProperty(data, "error")
+      const error = type === "error" ? (errorIn(data) ?? malformed(data)) : isNamed ? undefined : errorIn(data)
       if (error !== undefined) return Result.fail(error)
       if (typeof type === "string" && !KNOWN.has(type)) {
         const other = otherApi(data, "messages")
