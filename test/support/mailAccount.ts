@@ -12,7 +12,7 @@ import type { Tool, UsedFiles } from "#src/agent/tools/Tool.ts"
 import { MAIL_READER_PROGRAM } from "./mailReader.ts"
 import { MAIL_DOMAIN, MAIL_PASSWORD, type MailServer } from "./mailServer.ts"
 import { agentConfig } from "./testing/TestAgent.ts"
-import { laneThatSaw, temporaryWorkspace, toolServices } from "./workspace.ts"
+import { callIdOf, laneThatSaw, temporaryWorkspace, toolServices } from "./workspace.ts"
 
 const SECRET = SecretName.make("mail")
 const decode = Schema.decodeUnknownSync(EmailAccount)
@@ -58,8 +58,8 @@ export const mailTools = Effect.fnUntraced(function* (
   return {
     root,
     send: (n: number | string, input: unknown) => run(send, input, mailCall(n)),
-    receive: (input: unknown) => run(receive, input, mailCall(0)),
-    check: (input: unknown) => run(check, input, mailCall(0)),
+    receive: (input: unknown) => run(receive, input, callIdOf("s-1-0-0")),
+    check: (input: unknown) => run(check, input, callIdOf("s-1-0-0")),
     /** A call that is prepared, with what a person is shown of its files, and not run yet. */
     prepareSend: (n: number | string, input: unknown) =>
       Effect.map(send.prepare(input), ({ files = Effect.succeed<UsedFiles>({ files: [] }), run }) => ({

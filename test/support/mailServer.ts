@@ -30,7 +30,7 @@ export interface MailServer {
   /** The messages of a folder as they lie on the disk; `""` is the inbox. */
   files(user: string, folder?: string): ReadonlyArray<string>
   /** Puts messages into an inbox as deliveries would. */
-  deliver(user: string, messages: ReadonlyArray<string>): void
+  deliver(user: string, messages: ReadonlyArray<string | Uint8Array>): void
   /** Waits until exim has nothing more to deliver. */
   readonly idle: Effect.Effect<void>
 }

@@ -135,7 +135,8 @@ class BoundedParser extends Parser {
     settleCharacters(part)
     const footer = this.#footers.get(part)?.join("\n").trim() ?? ""
     const textOf = part.getTextContent.bind(part)
-    if (footer !== "") part.getTextContent = () => `${textOf()}\n\n${footer}`
+    // Base64 often lacks the last line end, which would join a text with the next one.
+    part.getTextContent = () => `${textOf().trimEnd()}\n${footer === "" ? "" : `\n${footer}\n`}`
     part.decodeFlowedText = flowedText
     await super.collectNode(part, alternative, isRelated)
   }

@@ -135,7 +135,7 @@ const converter = (options: MarkdownOptions) => {
 /** The Markdown of what is in an element. */
 export const htmlMarkdown = (root: HtmlElement, options: MarkdownOptions): string =>
   withoutUnseen(converter(options).turndown(root))
-    .replaceAll(/[\u{a0}\u{2007}\u{202f}]/gu, " ")
+    .replaceAll(/ *[\u{a0}\u{2007}\u{202f}][ \u{a0}\u{2007}\u{202f}]*/gu, " ")
     .replaceAll(/[ \t]+$/gmu, "")
     .replaceAll(/\n{3,}/gu, "\n\n")
     .trim()

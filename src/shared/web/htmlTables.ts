@@ -9,7 +9,7 @@ const CELL_CHARS_MAX = 300
 const SHORT_CHARS_MAX = 120
 /** Columns and rows over which one cell may reach. */
 const SPAN_MAX = 50
-const BLOCKS = "p + p, h1, h2, h3, h4, h5, h6, blockquote, pre, hr, article, section, form"
+const BLOCKS = "h1, h2, h3, h4, h5, h6, blockquote, pre, hr, article, section, form"
 
 const isRow = (node: HtmlElement) => node.nodeName === "TR"
 const isPart = (node: HtmlElement) => /^(?:THEAD|TBODY|TFOOT)$/u.test(node.nodeName)
