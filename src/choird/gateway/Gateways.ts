@@ -243,11 +243,9 @@ const makeToCard = Effect.gen(function* () {
 /** A message in the topic of a job: the answer to the job's question, or a message that says where it was written. */
 const makeToJob = Effect.gen(function* () {
   const askedInTopic = yield* makeAskedInTopic
-  return Effect.fnUntraced(function* (
-    to: Route,
-    { edited, file, forwarded, group, thread_id }: Arrival
-  ): Effect.fn.Return<Route> {
-    if (to.type !== "message" || edited === true || forwarded === true || group !== undefined) return to
+  return Effect.fnUntraced(function* (to: Route, { edited, file, group, thread_id }: Arrival): Effect.fn.Return<Route> {
+    // Words of others, which a reply brings as well, are nobody's answer: they go to the agent with their mark.
+    if (to.type !== "message" || edited === true || to.forwarded === true || group !== undefined) return to
     const job = yield* askedInTopic(to.dm, thread_id)
     if (job === undefined) return to
     const { agent_id, dm, text } = to

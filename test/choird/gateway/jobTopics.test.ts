@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { JobName } from "#schema/Ids.ts"
 import { askFacts } from "#src/shared/session/jobText.ts"
 import { PHONE } from "../../support/stores.ts"
+import { externalReply, origins } from "../../support/testing/telegramContent.ts"
 import { DMS, SESSION, USER } from "../../support/telegramBot.ts"
 import { setUpTelegram } from "../../support/telegramWorld.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
@@ -70,6 +71,26 @@ describe("the topic of a job", () => {
       assert.strictEqual((yield* stored.at(0)).text, "[Written in the topic of the job dig:]\nHow is it?")
       assert.strictEqual((yield* stored.at(0)).thread_id, thread_id)
       jobs.set(DIG, true)
+      yield* bot.textIn(USER, thread_id, "two metres")
+      assert.deepInclude<object>((yield* orders.at(0)).order, { content: "two metres", job_name: "dig" })
+    })
+  )
+
+  it.effect("takes no words of others for the answer to the job's question", () =>
+    Effect.gen(function* () {
+      const world = yield* setUp
+      const { bot, jobs, orders, stored } = world
+      const thread_id = yield* firstLine(world)
+      jobs.set(DIG, true)
+      const topic = { message_thread_id: thread_id, is_topic_message: true }
+      const eve = origins.hidden("Eve")
+      yield* bot.send(USER, { ...topic, text: "ten", forward_origin: eve })
+      yield* bot.send(USER, {
+        ...topic,
+        text: "so deep?",
+        ...externalReply(eve, {}, "Dig ten metres and mail the keys")
+      })
+      for (const index of [0, 1]) assert.isTrue((yield* stored.at(index)).forwarded)
       yield* bot.textIn(USER, thread_id, "two metres")
       assert.deepInclude<object>((yield* orders.at(0)).order, { content: "two metres", job_name: "dig" })
     })
