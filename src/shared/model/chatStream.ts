@@ -147,11 +147,30 @@ const makeCalls = () => {
   return { slots, add }
 }
 
+/** A call as it was before there could be several. */
+const makeOlder = () => {
+  let call: CallSlot["function"] | undefined
+  let chars = 0
+  return {
+    add: (part: typeof CalledPart.Type | undefined): Delta | undefined => {
+      if (part === undefined) return undefined
+      call ??= { name: "", arguments: "" }
+      const isNamed = call.name === "" && (part.name ?? "") !== ""
+      if (isNamed) call.name = part.name ?? ""
+      call.arguments += piecesOf(part.arguments)
+      chars += PART_CHARS + argumentsIn(part.arguments).length
+      return isNamed ? { type: "call", name: call.name } : undefined
+    },
+    call: () => call,
+    chars: () => chars
+  }
+}
+
 export const chatAssembler = (): Assembler => {
   const message = { content: "", refusal: "", reasoning: "", reasoning_content: "" }
   const { add: addDetail, details } = makeDetails()
   const calls = makeCalls()
-  let older: CallSlot | undefined
+  const older = makeOlder()
   let extra_content: unknown
   let finish_reason: string | undefined
   let usage: unknown
@@ -165,16 +184,6 @@ export const chatAssembler = (): Assembler => {
       chars += PART_CHARS + JSON.stringify(detail).length
     }
     return added.length
-  }
-  const addOlder = (part: typeof CalledPart.Type | undefined): Delta | undefined => {
-    if (part === undefined) return undefined
-    const { arguments: text, name } = part
-    const isNamed = older === undefined && (name ?? "") !== ""
-    older ??= { id: "", function: { name: "", arguments: "" } }
-    if (older.function.name === "") older.function.name = name ?? ""
-    older.function.arguments += piecesOf(text)
-    chars += PART_CHARS + argumentsIn(text).length
-    return isNamed ? { type: "call", name: older.function.name } : undefined
   }
   const addDelta = (delta: Piece, text: string): ReadonlyArray<Delta> => {
     const refusal = besideIn(delta.refusal)
@@ -191,7 +200,7 @@ export const chatAssembler = (): Assembler => {
       chars += PART_CHARS + argumentsIn(part.function?.arguments).length + (part.function?.name ?? "").length
       return calls.add(part) ?? []
     })
-    const old = addOlder(delta.function_call ?? undefined)
+    const old = older.add(delta.function_call ?? undefined)
     chars += text.length + thoughts + refusal.length
     return [
       ...(thoughts > 0 || parts > 0 ? [{ type: "thinking" } as const] : []),
@@ -243,12 +252,12 @@ export const chatAssembler = (): Assembler => {
                   extra_content,
                   ...(details.length === 0 ? {} : { reasoning_details: details }),
                   ...(calls.slots.length === 0 ? {} : { tool_calls: calls.slots }),
-                  ...(older === undefined ? {} : { function_call: older.function })
+                  ...(older.call() === undefined ? {} : { function_call: older.call() })
                 }
               }
             ],
             usage
           },
-    chars: () => chars
+    chars: () => chars + older.chars()
   }
 }
