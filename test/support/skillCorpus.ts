@@ -78,7 +78,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
   [
     "mcp-server",
     { "SKILL.md": skill("mcp-server", tools("WebFetch Read")), "reference/python.md": "# Python" },
-    refused(/no tool WebFetch/u)
+    ["choir.web.fetch", "choir.fs.read"]
   ],
   [
     "skill-maker",
@@ -181,7 +181,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
     [WRITE]
   ],
   ["accessibility", { "SKILL.md": skill("accessibility", tools("Read Grep")), "wcag/AA.md": "# AA" }, [READ, SEARCH]],
-  ["Security-Audit", { "SKILL.md": skill("Security-Audit", tools("Read")) }, refused(/a skill name is/u)],
+  ["Security-Audit", { "SKILL.md": skill("Security-Audit", tools("Read")) }, refused(/its name has "S": write s/u)],
   ["windows-endings", { "SKILL.md": skill("windows-endings", tools("Read")).replaceAll("\n", "\r\n") }, [READ]],
   ["byte-order-mark", { "SKILL.md": `\u{FEFF}${skill("byte-order-mark", tools("Read"))}` }, [READ]],
   [
@@ -252,11 +252,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
     { "SKILL.md": skill("big-asset", tools("Read")), "assets/font.ttf": new Uint8Array(600_000) },
     refused(/more than 524288 bytes/u, "(all files)")
   ],
-  [
-    "long-text",
-    { "SKILL.md": skill("long-text", tools("Read"), "word ".repeat(5000)) },
-    refused(/move parts of it to files/u)
-  ],
+  ["long-text", { "SKILL.md": skill("long-text", tools("Read"), "word ".repeat(5000)) }, [READ]],
   [
     "spaces in names",
     { "SKILL.md": skill("spaces-in-names", tools("Read")), "reference docs/How to (v2).md": "# How" },

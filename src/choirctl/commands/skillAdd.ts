@@ -15,9 +15,9 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeText } from "#src/choirctl/terminal/text.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
+import { toolNames, toolsFlag } from "./flags/toolsFlag.ts"
 
 /** A tool's name and the separators between several. */
-const SEPARATORS = /[\s,]+/u
 
 /** A bare repository, as a server of git has it, and not a skill's folder. */
 const isBareRepository = (path: string) => existsSync(join(path, "HEAD")) && existsSync(join(path, "objects"))
@@ -33,10 +33,7 @@ interface Options {
 /** The origin that the argument means: a folder or file of this host, a site's index, or a git repository. */
 const sourceOf = Effect.fnUntraced(function* (source: string, { ref, skill, tools }: Options) {
   const wanted = Option.getOrUndefined(skill)
-  const given = Option.match(tools, {
-    onNone: () => ({}),
-    onSome: (names) => ({ tools: names.split(SEPARATORS).filter((name) => name !== "") })
-  })
+  const given = Option.isNone(tools) ? {} : { tools: toolNames(tools) }
   const git = (url: string): SkillSource => ({
     type: "git",
     url,
@@ -109,10 +106,7 @@ export const add = Command.make(
       Flag.withDescription("Name or folder of the skill, if there are several"),
       Flag.optional
     ),
-    tools: Flag.String("tools").pipe(
-      Flag.withDescription("Tools that it may use, for a skill that names none"),
-      Flag.optional
-    ),
+    tools: toolsFlag,
     digest: Flag.String("digest").pipe(
       Flag.filter(
         (digits) => /^[0-9a-f]{8,64}$/u.test(digits),

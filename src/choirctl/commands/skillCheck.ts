@@ -1,4 +1,5 @@
 /** choirctl skill check: the nine points of skills on this host, without choird. */
+import { isUtf8 } from "node:buffer"
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
@@ -9,11 +10,12 @@ import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { type Cell, safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { readSkillFile } from "#src/shared/image/skillFile.ts"
-import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
+import { SKILL_FILE, withTools } from "#src/shared/image/skillFolder.ts"
 import { gateReport, unreadableReport } from "#src/shared/image/skillGate.ts"
 import { boundsText, gradeText, beginsText } from "#src/shared/image/skillReportText.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
+import { toolNames, toolsFlag } from "./flags/toolsFlag.ts"
 
 /** The result of checking a file. `problems` keep the file from being read. */
 interface CheckedSkill extends SkillReport {
@@ -91,14 +93,17 @@ const unreadable = (file: string, problems: ReadonlyArray<string>): CheckedSkill
   ...unreadableReport(basename(file, ".json"), problems)
 })
 
-const checkFile = Effect.fnUntraced(function* (file: string) {
+const checkFile = Effect.fnUntraced(function* (file: string, tools: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const { size, type } = yield* fs.lstat(file)
   if (type === "SymbolicLink") return unreadable(file, ["a symbolic link is refused: copy what it points to"])
   if (type !== "File") return unreadable(file, ["it is not a regular file"])
   if (size > BigInt(MANIFEST_BYTES_MAX)) return unreadable(file, [`larger than ${MANIFEST_BYTES_MAX} bytes`])
-  const text = yield* fs.readFileString(file)
+  const bytes = yield* fs.readFile(file)
+  if (!isUtf8(bytes)) return unreadable(file, ["not UTF-8: save it as UTF-8"])
+  const given = Buffer.from(bytes).toString("utf8")
   const name = basename(file)
+  const text = (tools.length > 0 && name === SKILL_FILE ? withTools(given, tools) : undefined) ?? given
   const path = name === SKILL_FILE ? `${basename(dirname(resolve(file)))}/${name}` : name
   const { facts, schemas } = yield* skillRepository(file)
   const written = readSkillFile(path, text)
@@ -116,10 +121,14 @@ export const check = Command.make(
   {
     path: Argument.String("path").pipe(
       Argument.withDescription("A skill file, a folder with a SKILL.md, or a folder of skills")
-    )
+    ),
+    tools: toolsFlag
   },
-  Effect.fnUntraced(function* ({ path }) {
-    const rows = yield* onHost(Effect.flatMap(filesAt(path), (files) => Effect.forEach(files, checkFile)))
+  Effect.fnUntraced(function* ({ path, tools }) {
+    const named = toolNames(tools)
+    const rows = yield* onHost(
+      Effect.flatMap(filesAt(path), (files) => Effect.forEach(files, (file) => checkFile(file, named)))
+    )
     yield* print(rows, checkText)
     if (rows.some(({ ok }) => !ok)) return yield* new Unsuccessful({ exit_code: EXIT.failed })
   })
@@ -129,6 +138,7 @@ export const check = Command.make(
   ),
   Command.withExamples([
     { command: "choirctl skill check skills/careful_change.json" },
-    { command: "choirctl skill check skills/meeting-notes" }
+    { command: "choirctl skill check skills/meeting-notes" },
+    { command: 'choirctl skill check downloads/pdf --tools "Read Bash"' }
   ])
 )

@@ -19,7 +19,7 @@ import { readPins, SKILL_LOCK_FILE, skillFiles, withPin } from "#src/choird/repo
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
 import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { readBundle, type SkillBundle } from "#src/choird/repos/skillBundle.ts"
+import { FETCHED_SKILL, readBundle, SENT_SKILL, type SkillBundle } from "#src/choird/repos/skillBundle.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
 import { clashes } from "./draftFiles.ts"
@@ -153,7 +153,12 @@ const makeConsider = Effect.gen(function* () {
       { label: repoLabel(ownerOf(target)), files: target.type === "global" ? [] : current },
       capabilities(runtime.type)
     )
-    const read = readBundle(files, { ...sources, ...(source.tools === undefined ? {} : { allow: source.tools }) })
+    const limits = source.type === "git" ? FETCHED_SKILL : SENT_SKILL
+    const read = readBundle(files, {
+      ...sources,
+      limits,
+      ...(source.tools === undefined ? {} : { allow: source.tools })
+    })
     if (Result.isFailure(read))
       return yield* badSkill(read.failure.map(({ path, reason }) => `${path}: ${reason}`).join("\n"))
     const { sha256, spec, written } = read.success

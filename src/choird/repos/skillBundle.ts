@@ -8,7 +8,7 @@ import { Result } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
 import { hiddenProblem, hiddenValues } from "#src/shared/image/hiddenCharacters.ts"
-import { readSkillFolder, SKILL_FILE } from "#src/shared/image/skillFolder.ts"
+import { readSkillFolder, SKILL_FILE, withTools } from "#src/shared/image/skillFolder.ts"
 import { readSkill, type SkillSources } from "#src/shared/image/skillFile.ts"
 
 /** Folders within folders of one skill. */
@@ -93,19 +93,12 @@ const contentProblem = ({ bytes }: BundleFile): string | undefined => {
   return hiddenProblem(text.replace(/^\u{FEFF}/u, "").replaceAll("\r\n", "\n"))
 }
 
-const FRONT = /^\u{FEFF}?---[ \t]*\r?\n/u
-const NAMES_TOOLS = /^allowed-tools[ \t]*:/mu
-
-/** The file with these tools named, for a skill that names none. */
+/** The file with these tools named, in place of any that it names. */
 const allowing = (file: BundleFile, tools: ReadonlyArray<string>): Result.Result<BundleFile, BundleProblem> => {
-  const text = Buffer.from(file.bytes).toString("utf8")
-  if (file.path !== SKILL_FILE || !FRONT.test(text))
-    return Result.fail({ path: file.path, reason: "--tools needs a SKILL.md with front matter" })
-  const front = text.split(/^---[ \t]*\r?$/mu)[1] ?? ""
-  if (NAMES_TOOLS.test(front))
-    return Result.fail({ path: file.path, reason: "it declares allowed-tools; omit --tools" })
-  const added = text.replace(FRONT, (line) => `${line}allowed-tools: ${JSON.stringify(tools)}\n`)
-  return Result.succeed({ ...file, bytes: Buffer.from(added) })
+  const named = file.path === SKILL_FILE ? withTools(Buffer.from(file.bytes).toString("utf8"), tools) : undefined
+  return named === undefined
+    ? Result.fail({ path: file.path, reason: "--tools needs a SKILL.md with front matter" })
+    : Result.succeed({ ...file, bytes: Buffer.from(named) })
 }
 
 const jsonName = (path: string): string | undefined => /^([^/]+)\.json$/u.exec(path)?.[1]
@@ -143,23 +136,37 @@ const specOf = (
   )
 }
 
-const wholeProblems = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundleProblem> => {
+/** Files and bytes of one skill together. */
+export interface BundleLimits {
+  readonly files: number
+  readonly bytes: number
+}
+/** The limits of a skill that comes with a request. */
+export const SENT_SKILL: BundleLimits = { files: SKILL_BUNDLE_FILES_MAX, bytes: SKILL_BUNDLE_BYTES_MAX }
+/** The limits of a skill that choird reads from a repository: fonts, schemas and templates of the best known ones fit. */
+export const FETCHED_SKILL: BundleLimits = { files: 512, bytes: 8 * 1024 * 1024 }
+
+const wholeProblems = (files: ReadonlyArray<BundleFile>, limits: BundleLimits): ReadonlyArray<BundleProblem> => {
   const whole = (reason: string) => [{ path: "(all files)", reason }]
-  if (files.length > SKILL_BUNDLE_FILES_MAX) return whole(`more than ${SKILL_BUNDLE_FILES_MAX} files`)
+  if (files.length > limits.files) return whole(`more than ${limits.files} files`)
   const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0)
-  return bytes > SKILL_BUNDLE_BYTES_MAX ? whole(`more than ${SKILL_BUNDLE_BYTES_MAX} bytes`) : []
+  return bytes > limits.bytes ? whole(`more than ${limits.bytes} bytes`) : []
 }
 
 /**
  * The skill of a folder's files, whose paths are relative to it.
  *
- * @param allow tools for a skill that names none.
+ * @param allow tools for it, in place of those that it names.
  */
 export const readBundle = (
   given: ReadonlyArray<BundleFile>,
-  { allow = [], ...sources }: SkillSources & { readonly allow?: ReadonlyArray<string> } = {}
+  {
+    allow = [],
+    limits = SENT_SKILL,
+    ...sources
+  }: SkillSources & { readonly allow?: ReadonlyArray<string>; readonly limits?: BundleLimits } = {}
 ): Result.Result<SkillBundle, ReadonlyArray<BundleProblem>> => {
-  const large = wholeProblems(given)
+  const large = wholeProblems(given, limits)
   if (large.length > 0) return Result.fail(large)
   const problems = [
     ...given.flatMap((file) => {

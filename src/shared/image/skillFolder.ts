@@ -26,7 +26,10 @@ const SAME_TOOL: Readonly<Record<string, string>> = {
   Grep: "choir.fs.search",
   Glob: "choir.fs.find",
   LS: "choir.fs.find",
-  Bash: "choir.exec"
+  List: "choir.fs.find",
+  Bash: "choir.exec",
+  WebFetch: "choir.web.fetch",
+  WebSearch: "choir.web.search"
 }
 
 const FrontMatter = Schema.Struct({
@@ -37,7 +40,9 @@ const FrontMatter = Schema.Struct({
   registry: Schema.optionalKey(Schema.Unknown),
   input_schema: Schema.optionalKey(Schema.Unknown),
   output_schema: Schema.optionalKey(Schema.Unknown),
-  metadata: Schema.optionalKey(Schema.Unknown)
+  metadata: Schema.optionalKey(Schema.Unknown),
+  /** Other harnesses' word for `allowed-tools`. */
+  tools: Schema.optionalKey(Schema.Unknown)
 })
 type FrontMatter = typeof FrontMatter.Type
 
@@ -45,7 +50,9 @@ const decodeFront = Schema.decodeUnknownResult(FrontMatter, { errors: "all" })
 const decodeTool = Schema.decodeUnknownResult(ToolNameInEitherForm)
 
 /** The part between the two lines of three dashes, and what follows. */
-const split = (text: string): Result.Result<{ readonly front: string; readonly body: string }, string> => {
+const split = (
+  text: string
+): Result.Result<{ readonly front: string; readonly body: string; readonly above: number }, string> => {
   const lines = text.split("\n")
   if (lines[0]?.trimEnd() !== "---")
     return Result.fail("it does not begin with front matter: write --- on the first line")
@@ -54,13 +61,19 @@ const split = (text: string): Result.Result<{ readonly front: string; readonly b
   const front = lines.slice(1, end).join("\n")
   if (Buffer.byteLength(front) > FRONT_BYTES_MAX)
     return Result.fail(`its front matter is larger than ${FRONT_BYTES_MAX} bytes`)
-  return Result.succeed({
-    front,
-    body: lines
-      .slice(end + 1)
-      .join("\n")
-      .trim()
-  })
+  const below = lines.slice(end + 1).join("\n")
+  const body = below.trim()
+  const above = end + 1 + below.slice(0, below.indexOf(body)).split("\n").length - 1
+  return Result.succeed({ front, body, above })
+}
+
+/** The first character that a name may not have. */
+const nameProblem = (name: unknown): string | undefined => {
+  const [wrong] = typeof name === "string" ? (/[^a-z0-9._-]/u.exec(name) ?? []) : []
+  if (wrong === undefined) return undefined
+  const small = wrong.toLowerCase()
+  const instead = /^[a-z]$/u.test(small) && small !== wrong ? `write ${small}` : "a name has a-z, 0-9 and . _ -"
+  return `its name has ${JSON.stringify(wrong)}: ${instead}`
 }
 
 /** YAML without what makes one text mean another: anchors, aliases and tags. */
@@ -95,7 +108,10 @@ const toolOf = (written: string): Result.Result<string, string> => {
     )
   const same = Object.hasOwn(SAME_TOOL, name) ? SAME_TOOL[name] : undefined
   if (same !== undefined) return Result.succeed(same)
-  return Result.mapError(decodeTool(name), () => `there is no tool ${name}`)
+  return Result.mapError(
+    decodeTool(name),
+    () => `there is no tool ${name}: leave it out, or name the tools with --tools`
+  )
 }
 
 /** Names apart by spaces or commas, outside of brackets. */
@@ -135,7 +151,9 @@ const toolsOf = (front: FrontMatter): Result.Result<ReadonlyArray<string>, Reado
   if (allowed === undefined)
     return isScript(own)
       ? Result.succeed([])
-      : Result.fail(["allowed-tools is missing: name the tools that it may use, such as choir.fs.read; [] allows none"])
+      : Result.fail([
+          `allowed-tools is missing${front.tools === undefined ? "" : ', and the key "tools" is not read'}: name the tools that it may use, such as choir.fs.read, or give them with --tools; [] allows none`
+        ])
   const written = typeof allowed === "string" ? (allowed.match(NAMES) ?? []) : (allowed ?? [])
   const read = written.map(toolOf)
   const tools = [...new Set(read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : [])))]
@@ -150,12 +168,49 @@ const toolsOf = (front: FrontMatter): Result.Result<ReadonlyArray<string>, Reado
     : Result.succeed(tools)
 }
 
+/** Characters that the words about the rest of a long text take. */
+const REST_CHARS_MAX = 400
+
+/**
+ * The text as the task of a state. Of a longer one the beginning, up to the end of a line, and where the rest is: in the skill's own folder, which its tools
+ * can read. `above` is the number of the file's lines in front of the text.
+ */
+const objectiveOf = (
+  name: string,
+  body: string,
+  above: number,
+  tools: ReadonlyArray<string>
+): Result.Result<string, string> => {
+  if (body.length <= OBJECTIVE_CHARS_MAX) return Result.succeed(body)
+  if (!tools.includes("choir.fs.read"))
+    return Result.fail(
+      `its text has ${body.length} characters, of which ${OBJECTIVE_CHARS_MAX} are shown: allow it choir.fs.read, by which it reads the rest, or move parts of it to files beside it`
+    )
+  const start = body.slice(0, OBJECTIVE_CHARS_MAX - REST_CHARS_MAX)
+  const end = start.lastIndexOf("\n")
+  const kept = (end > 0 ? start.slice(0, end) : start).toWellFormed()
+  const line = above + kept.split("\n").length + 1
+  const rest = `[This is the first part of the skill's text. Read the rest before you begin: choir-fs-read of /choir/skills/${name}/${SKILL_FILE} from line ${line} on.]`
+  return Result.succeed(`${kept.trimEnd()}\n\n${rest}`)
+}
+
+/** The text with these tools named instead of any that it names; nothing without front matter. */
+export const withTools = (text: string, tools: ReadonlyArray<string>): string | undefined => {
+  const [, first = "", front = "", after = ""] = FRONT.exec(text) ?? []
+  if (first === "") return undefined
+  const others = front.replaceAll(ALLOWED, "")
+  return `${first}allowed-tools: ${JSON.stringify(tools)}\n${others}${after}`
+}
+const FRONT = /^(\u{FEFF}?---[ \t]*\r?\n)((?:(?!---[ \t]*(?:\r?\n|$)).*\r?\n)*)(---[ \t]*(?:\r?\n[^]*)?)$/u
+/** The key with all that belongs to its value: lines below it that are indented, or entries of its list. */
+const ALLOWED = /^allowed-tools[ \t]*:.*\r?\n(?:(?:[ \t]+.*|-[ \t].*)\r?\n)*/gmu
+
 /** A skill file as a folder makes it: its contract and its entry of the registry are checked with all of it. */
 type SkillDraft = Pick<typeof SkillSpec.Encoded, "description" | "name"> &
   Partial<Pick<typeof SkillSpec.Encoded, "initial_state" | "max_steps" | "states">> &
   OwnKeys
 
-const specOf = (front: FrontMatter, body: string, allowed_tools: ReadonlyArray<string>): SkillDraft => {
+const specOf = (front: FrontMatter, objective: string, allowed_tools: ReadonlyArray<string>): SkillDraft => {
   const { description, name } = front
   const own = ownKeys(front)
   // The runtime does the work, and the text is for people.
@@ -167,7 +222,7 @@ const specOf = (front: FrontMatter, body: string, allowed_tools: ReadonlyArray<s
     max_steps: STEPS_MAX,
     states: {
       do: {
-        objective: body,
+        objective,
         allowed_tools,
         transitions: [
           { on: "done", to: "done" },
@@ -196,12 +251,14 @@ export const readSkillFolder = (
   if (hidden !== undefined) return Result.fail([hidden])
   const parts = split(text)
   if (Result.isFailure(parts)) return Result.fail([parts.failure])
-  const { body, front } = parts.success
+  const { above, body, front } = parts.success
   const parsed = parseFront(front)
   if (Result.isFailure(parsed)) return Result.fail([parsed.failure])
   // YAML has escapes, which the text does not show.
   const escaped = hiddenValues(parsed.success)
   if (escaped.length > 0) return Result.fail(escaped)
+  const misnamed = isObject(parsed.success) ? nameProblem(parsed.success["name"]) : undefined
+  if (misnamed !== undefined) return Result.fail([misnamed])
   const decoded = decodeFront(parsed.success)
   if (Result.isFailure(decoded)) return Result.fail([decoded.failure.message.replaceAll(/\s+/gu, " ").trim()])
   const { name } = decoded.success
@@ -209,14 +266,14 @@ export const readSkillFolder = (
   const problems = [
     ...(folder === undefined || name === folder ? [] : [`the skill is called ${name}: name the folder ${name}`]),
     ...(body === "" ? ["it says nothing below its front matter"] : []),
-    ...(body.length > OBJECTIVE_CHARS_MAX
-      ? [
-          `its text has ${body.length} characters, and at most ${OBJECTIVE_CHARS_MAX} are read: move parts of it to files beside it`
-        ]
-      : []),
     ...(Result.isFailure(tools) ? tools.failure : [])
   ]
-  return problems.length > 0 || Result.isFailure(tools)
+  if (Result.isFailure(tools)) return Result.fail(problems)
+  const objective = isScript(ownKeys(decoded.success))
+    ? Result.succeed(body)
+    : objectiveOf(name, body, above, tools.success)
+  if (Result.isFailure(objective)) return Result.fail([...problems, objective.failure])
+  return problems.length > 0
     ? Result.fail(problems)
-    : Result.succeed(specOf(decoded.success, body, tools.success))
+    : Result.succeed(specOf(decoded.success, objective.success, tools.success))
 }

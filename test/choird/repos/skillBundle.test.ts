@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { readBundle } from "#src/choird/repos/skillBundle.ts"
+import { FETCHED_SKILL, readBundle } from "#src/choird/repos/skillBundle.ts"
 import { HOSTILE_FOLDERS, ORDERS } from "../../support/hostileSkills.ts"
 import { bundleFiles, PUBLIC_SKILLS } from "../../support/skillCorpus.ts"
 
@@ -56,14 +56,36 @@ describe("a skill from elsewhere", () => {
     assert.strictEqual(digests[0], digests[5])
   })
 
-  it("may be given tools that it does not name, and no others than its own where it does", () => {
+  it("may be given tools, also in place of those that it names", () => {
     const files = (front: string) => bundleFiles({ "SKILL.md": `---\nname: notes\ndescription: d\n${front}---\nDo.\n` })
     const given = Result.getOrThrow(readBundle(files(""), { allow: ["Read", "Write"] }))
     assert.deepStrictEqual<unknown>(given.spec.states["do"]?.allowed_tools, ["choir.fs.read", "choir.fs.write"])
     assert.include(Buffer.from(given.files[0]?.bytes ?? []).toString(), 'allowed-tools: ["Read","Write"]')
-    const own = readBundle(files("allowed-tools: Read\n"), { allow: ["Bash"] })
-    assert.match(JSON.stringify(Result.isFailure(own) ? own.failure : ""), /declares allowed-tools/u)
+    for (const named of [
+      "allowed-tools: Task, Read\n",
+      "allowed-tools:\n  - Task\n- Read\nlicense: MIT\n",
+      "allowed-tools: []\n"
+    ]) {
+      const { files: written, spec } = Result.getOrThrow(readBundle(files(named), { allow: ["Bash"] }))
+      assert.deepStrictEqual<unknown>(spec.states["do"]?.allowed_tools, ["choir.exec"])
+      assert.notMatch(Buffer.from(written[0]?.bytes ?? []).toString(), /Task|Read/u)
+    }
     assert.isTrue(Result.isFailure(readBundle(files(""), { allow: ["Read\n---\nevil"] })))
+  })
+
+  it("may be larger where choird fetched it than a request can hold", () => {
+    const SKILL = "---\nname: fonts\ndescription: d\nallowed-tools: Read\n---\nDo.\n"
+    const files = [
+      ...bundleFiles({ "SKILL.md": SKILL }),
+      { path: "a.ttf", executable: false, bytes: Buffer.alloc(6_000_000) }
+    ]
+    assert.isTrue(Result.isSuccess(readBundle(files, { limits: FETCHED_SKILL })))
+    assert.match(
+      JSON.stringify(Result.isFailure(readBundle(files)) ? readBundle(files) : ""),
+      /more than 524288 bytes/u
+    )
+    const more = [...files, { path: "b.ttf", executable: false, bytes: Buffer.alloc(3_000_000) }]
+    assert.isTrue(Result.isFailure(readBundle(more, { limits: FETCHED_SKILL })))
   })
 
   it.prop(

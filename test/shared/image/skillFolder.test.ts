@@ -33,6 +33,7 @@ const READ: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
   ["metadata", "metadata:\n  author: someone\n  version: '1.0'\nallowed-tools: Read", ["choir.fs.read"]],
   ["compatibility", "compatibility: needs git\nallowed-tools: Read", ["choir.fs.read"]],
   ["keys of other harnesses", "model: inherit\nuser-invocable: true\nallowed-tools: Read", ["choir.fs.read"]],
+  ["tools of the web", "allowed-tools: WebFetch WebSearch", ["choir.web.fetch", "choir.web.search"]],
   ["comments", "# for people\nallowed-tools: Read # only", ["choir.fs.read"]]
 ]
 
@@ -45,18 +46,32 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["no description", skill("name: notes\nallowed-tools: Read"), /\["description"\]/u],
   ["an empty description", skill("name: notes\ndescription: ''\nallowed-tools: Read"), /\["description"\]/u],
   ["a long description", skill(`name: notes\ndescription: ${"x".repeat(1025)}\nallowed-tools: Read`), /1024/u],
-  ["a name of capitals", skill("name: Notes\ndescription: d\nallowed-tools: Read"), /a skill name is/u],
+  ["a name of capitals", skill("name: Notes\ndescription: d\nallowed-tools: Read"), /its name has "N": write n/u],
+  [
+    "a name of another alphabet",
+    skill("name: für\ndescription: d\nallowed-tools: Read"),
+    /its name has "ü": a name has a-z/u
+  ],
+  ["the key of another harness", skill(named("tools: Read")), /the key "tools" is not read/u],
   ["another folder's name", skill("name: other\ndescription: d\nallowed-tools: Read"), /name the folder other/u],
   ["no allowed-tools", skill(named("")), /allowed-tools is missing/u],
   ["a part of a tool", skill(named("allowed-tools: Bash(git:*)")), /allows only part of a tool.*write choir\.exec/u],
-  ["a tool that nobody has", skill(named("allowed-tools: WebFetch")), /there is no tool WebFetch/u],
+  [
+    "a tool that nobody has",
+    skill(named("allowed-tools: Task")),
+    /there is no tool Task: leave it out, or name the tools with --tools/u
+  ],
   ["every tool", skill(named("allowed-tools: '*'")), /there is no tool \*/u],
   ["the tool that starts skills", skill(named("allowed-tools: choir.skill.start")), /cannot be allowed/u],
   ["tools as a map", skill(named("allowed-tools: {Read: true}")), /allowed-tools/u],
   ["tools of numbers", skill(named("allowed-tools: [1, 2]")), /allowed-tools/u],
   ["a tool by an inherited name", skill(named("allowed-tools: constructor toString")), /there is no tool/u],
   ["no text", skill(named(), ""), /says nothing below/u],
-  ["a long text", skill(named(), "x".repeat(OBJECTIVE_CHARS_MAX + 1)), /move parts of it/u],
+  [
+    "a long text that it cannot read itself",
+    skill(named("allowed-tools: Bash"), "x".repeat(OBJECTIVE_CHARS_MAX + 1)),
+    /allow it choir\.fs\.read/u
+  ],
   ["a huge file", skill(named(), "x".repeat(SKILL_FILE_BYTES_MAX)), /larger than 65536 bytes/u],
   ["huge front matter", skill(named(`x: ${"y".repeat(9000)}`)), /front matter is larger than/u],
   ["a key twice", skill(named("name: other")), /not YAML/u],
@@ -124,6 +139,20 @@ describe("a folder with a SKILL.md", () => {
       { on: "error", to: "failed" }
     ])
     assert.include(spec.description, "Use after a meeting.")
+  })
+
+  it("shows of a long text the beginning, and the line of its file from which the rest is to be read", () => {
+    const lines = Array.from({ length: 1000 }, (_, at) => `${at + 1}. A line of advice, as real ones are.`)
+    const text = skill(named(), lines.join("\n"))
+    const spec = Result.getOrThrow(readSkillFolder("notes", text))
+    const objective = spec.states?.["do"]?.objective ?? ""
+    assert.isAtMost(objective.length, OBJECTIVE_CHARS_MAX)
+    const [, line = ""] =
+      /choir-fs-read of \/choir\/skills\/notes\/SKILL\.md from line (\d+) on\.\]$/u.exec(objective) ?? []
+    const last = objective.split("\n").findLast((one) => /^\d/u.test(one)) ?? ""
+    assert.strictEqual(lines.indexOf(last) > 400, true)
+    assert.strictEqual(text.split("\n")[Number(line) - 1], lines[lines.indexOf(last) + 1])
+    assert.deepStrictEqual(toolsOf(text), ["choir.fs.read"])
   })
 
   it("may have emoji, a byte order mark and a line of dashes in its text", () => {
