@@ -115,6 +115,18 @@ describe("choirctl skill", () => {
       for (const path of [file, join(folder, "notes")])
         assert.match((yield* choirctl(home, ["skill", "check", path])).out, /SKILL\.md: experimental, 6 of 9 points/u)
       assert.include((yield* choirctl(home, ["skill", "check", folder])).out, `${file}: experimental, 6 of 9 points`)
+      // A public skill names no tools, or names those of another harness.
+      const foreign = join(folder, "foreign")
+      mkdirSync(foreign)
+      const front = "---\nname: foreign\ndescription: Minutes. Use after a meeting.\nallowed-tools: Task\n---\nDo it.\n"
+      writeFileSync(join(foreign, "SKILL.md"), front)
+      const named = yield* choirctl(home, ["skill", "check", foreign])
+      assert.deepStrictEqual([named.code, /there is no tool Task: .*--tools/u.test(named.out)], [1, true])
+      const given = yield* choirctl(home, ["skill", "check", foreign, "--tools", "Read Bash"])
+      assert.match(given.out, /SKILL\.md: experimental, 6 of 9 points/u)
+      writeFileSync(join(foreign, "SKILL.md"), Buffer.from(front.replace("Do it.", "Gr\u00fc\u00dfe."), "latin1"))
+      const latin = yield* choirctl(home, ["skill", "check", foreign, "--tools", "Read"])
+      assert.deepStrictEqual([latin.code, /not UTF-8: save it as UTF-8/u.test(latin.out)], [1, true])
     })
   )
 })
