@@ -87,12 +87,13 @@ const isMentioned = ({ id, name }: Bot, text: string, entities: ReadonlyArray<Fi
 
 const COMMAND_FOR = /^\/\w{1,32}(?:@(\w{1,64}))?(?:\s|$)/u
 
-/** Whether a text of a group is for the bot: a command without another bot's name, or one that mentions it. */
-const isFor = (bot: Bot, { caption, caption_entities, entities, text }: Fields) => {
+/** Whether a message of a group is for the bot: a command without another bot's name, or one that replies to the bot or mentions it. */
+const isFor = (bot: Bot, { caption, caption_entities, entities, reply_to_message, text }: Fields) => {
   const words = textOf(text) ?? textOf(caption) ?? ""
   const command = COMMAND_FOR.exec(words)
   const { name } = bot
   if (command !== null) return command[1] === undefined || command[1].toLowerCase() === name?.toLowerCase()
+  if (ownIn(bot, reply_to_message) !== undefined) return true
   const marks = text === undefined ? caption_entities : entities
   // A server of one's own may mark nothing.
   if (marks !== undefined) return isMentioned(bot, words, listOf(marks))
@@ -112,7 +113,7 @@ const groupOf = (bot: Bot, { chat, from }: typeof Message.Type, message: Fields)
     : {
         chat_id: String(chat.id),
         writer: writerOf(message) ?? String(from.id),
-        addressed: ownIn(bot, message["reply_to_message"]) !== undefined || isFor(bot, message)
+        addressed: isFor(bot, message)
       }
 
 /** The content of a message: its words, its file or what it shares. Another bot may have made it, or somebody else may have written it. */

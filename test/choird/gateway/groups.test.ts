@@ -133,6 +133,11 @@ describe("a group", () => {
         // An anonymous admin of the group, and a post of a channel, have the sender of Telegram's own bots.
         yield* write(1_087_968_824, "/status", { sender_chat: { id: GROUP, type: "supergroup" } })
         yield* write(777_000, "/status", { sender_chat: { id: -100_5, type: "channel" }, is_automatic_forward: true })
+        // A command that names another bot is that bot's, also as a reply to a message of this one.
+        const from = { id: Number(bot.token.split(":")[0]), is_bot: true, first_name: "Double" }
+        const own = { message_id: 1, date: 1, chat: { id: GROUP, type: "supergroup" }, from, text: "May I?" }
+        for (const text of ["/approve@other_bot", "/approve@other_bot 1", "/stop@other_bot", "/memory@other_bot"])
+          for (const more of [{}, { reply_to_message: own }]) yield* write(ADA, text, more)
         assert.deepStrictEqual(ran, [])
         yield* write(ADA, "/status")
         yield* bot.sent.first(({ text }) => text === "◆ status of a for family")
