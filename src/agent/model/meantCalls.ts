@@ -71,7 +71,9 @@ const valueOf = (written: string, kinds: ReadonlySet<Kind>): Json => {
   const text = written.trim()
   if ((kinds.has("number") || kinds.has("integer")) && NUMBER.test(text)) {
     const number = Number(text)
-    if (Number.isFinite(number) && (kinds.has("number") || Number.isInteger(number))) return number
+    // A number that is rounded would be another one.
+    const isExact = Math.abs(number) <= Number.MAX_SAFE_INTEGER
+    if (isExact && (kinds.has("number") || Number.isInteger(number))) return number
   }
   if (kinds.has("boolean") && /^(?:true|false)$/iu.test(text)) return text.toLowerCase() === "true"
   const value = /^[[{]/u.test(text) ? parsed(text) : undefined

@@ -57,7 +57,10 @@ const makeItems = () => {
       slots.set(newest, { item: { ...item }, text: "", arguments: "", isDone: false })
     },
     end: (data: unknown, item: object) => {
-      const place = placeIn(keyOf(data, "output_index")) ?? slots.size
+      const open = slots.get(newest)
+      const isNewest = open?.isDone === false && stringOf(open.item, "type") === stringOf(item, "type")
+      const place = placeIn(keyOf(data, "output_index")) ?? (isNewest ? newest : newest + 1)
+      newest = place
       const { arguments: args = "", text = "" } = slots.get(place) ?? {}
       slots.set(place, { item: { ...item }, text, arguments: args, isDone: true })
     },

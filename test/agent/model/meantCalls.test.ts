@@ -66,6 +66,7 @@ describe("the arguments of a call", () => {
     ["numbers", { head: "12", ratio: "-0.5e1", level: "2" }, { head: 12, ratio: -5, level: 2 }],
     ["what is no such number", { head: "1.5", ratio: "0x10", level: " " }, { head: "1.5", ratio: "0x10", level: " " }],
     ["a number too large to be one", { ratio: "1e999" }, { ratio: "1e999" }],
+    ["numbers that would be rounded to others", { head: "9007199254740993" }, { head: "9007199254740993" }],
     ["flags", { deep: "True" }, { deep: true }],
     ["what is no flag", { deep: "yes" }, { deep: "yes" }],
     ["lists and what is in them", { paths: '["1", 2]' }, { paths: [1, 2] }],

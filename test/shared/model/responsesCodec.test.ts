@@ -144,6 +144,12 @@ describe("the codec of responses", () => {
       ])
     })
 
+  it("makes the same of a stream that does not number its items, and of each call one", () => {
+    const unnumbered = STREAM.map((event) => ({ ...event, output_index: undefined }))
+    const { answer } = streamOf("responses", sse([...unnumbered, { type: "response.completed", response: reply([]) }]))
+    assert.deepStrictEqual(answer, wholeOf("responses", reply(OUTPUT)))
+  })
+
   for (const [name, events, kind, status] of [
     ["ends before its answer does", STREAM, "unreachable", undefined],
     [
