@@ -1,10 +1,10 @@
-/** Texts that a person read and found right, in files. `CHOIR_WRITE_GOLDEN=1 npx vitest run …` writes them anew; read what it changed. */
+/** Texts that a person read and found right, in files. `CHOIR_GOLDEN=write npx vitest run …` writes them anew; read what it changed. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { assert } from "@effect/vitest"
 import type { ShownMail } from "#src/agent/mail/shownMail.ts"
 
-const isWritten = process.env["CHOIR_WRITE_GOLDEN"] === "1"
+const isWritten = process.env["CHOIR_GOLDEN"] === "write"
 
 /** Compares a text with the one in a file. */
 export const matchesGolden = (path: string, text: string): void => {

@@ -78,9 +78,19 @@ const refuseOver = (has: number, max: number, why: MailRefusal): void => {
   if (has > max) throw new MailRefused(max, why)
 }
 
-/** A line of a header. Old programs write letters of their own set into it without saying which. */
-const headerLine = (line: Uint8Array): Uint8Array =>
-  isUtf8(line) ? line : new Uint8Array(Buffer.from(new TextDecoder("windows-1252").decode(line)))
+/** Bytes of a mail in which a name of its characters is looked for. */
+const SET_BYTES_MAX = 64 * 1024
+
+/** The first set that a mail names. Old programs write letters of it into headers, without saying so there. */
+const firstSet = (raw: Uint8Array): string => {
+  const start = Buffer.from(raw.subarray(0, SET_BYTES_MAX)).toString("latin1")
+  const names = [...start.matchAll(/charset\s*=\s*"?([\w.:-]{1,40})/giu)].map(([, name]) => name)
+  const sets = names.map((header) => characterSet(Buffer.from([0xe9, 0x20]), { header, isHtml: false }))
+  return sets.find((set) => set !== "utf-8") ?? "windows-1252"
+}
+
+const headerLine = (line: Uint8Array, set: string): Uint8Array =>
+  isUtf8(line) ? line : new Uint8Array(Buffer.from(new TextDecoder(set).decode(line)))
 
 /** Names the characters of a text as they are, where its header is silent or wrong, before the library decodes it. */
 const settleCharacters = ({ content, contentType: { parsed } }: Part) => {
@@ -106,6 +116,13 @@ class BoundedParser extends Parser {
   #joined = 0
   /** Lines that a mailing list wrote behind the base64 of a part. */
   readonly #footers = new Map<Part, Array<string>>()
+  /** The characters of headers that are not in UTF-8. */
+  readonly #set: string
+
+  constructor(options: PostalMimeOptions, set: string) {
+    super(options)
+    this.#set = set
+  }
 
   override async processLine(line: Uint8Array, isLast: boolean) {
     refuseOver(line.length, MIME_LINE_BYTES_MAX, "bytes in a line")
@@ -115,7 +132,7 @@ class BoundedParser extends Parser {
       this.#paddings += count(line, PADDING, MIME_PADDINGS_MAX)
       refuseOver(this.#paddings, MIME_PADDINGS_MAX, "paddings within base64")
     }
-    await super.processLine(part.state === "header" ? headerLine(line) : line, isLast)
+    await super.processLine(part.state === "header" ? headerLine(line, this.#set) : line, isLast)
     if (this.currentNode === part) return this.#join(part)
     this.#joined = 0
     this.#boundaries += 1
@@ -174,7 +191,7 @@ export const boundedMime = async (raw: Uint8Array): Promise<Email> => {
     maxHeadersSize: MIME_HEADER_BYTES_MAX
   }
   try {
-    return await new BoundedParser(options).parse(raw)
+    return await new BoundedParser(options, firstSet(raw)).parse(raw)
   } catch (error) {
     const [, limit] = (error instanceof Error ? /^Maximum (MIME nesting|header size)/u.exec(error.message) : null) ?? []
     if (limit === "MIME nesting") throw new MailRefused(MIME_DEPTH_MAX, "parts within parts")

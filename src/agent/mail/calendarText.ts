@@ -71,6 +71,14 @@ const endOf = (event: Component, start: Time): Time | undefined => {
   return end
 }
 
+/** The date of a series that another one replaces. */
+const insteadOf = (event: Component, zones: ReadonlyMap<string, Component>): string => {
+  const property = event.getFirstProperty("recurrence-id")
+  const time: unknown = property?.getFirstValue()
+  if (property === null || !(time instanceof ICAL.Time)) return ""
+  return time.isDate ? dayOf(time) : `${dayOf(time)} ${hourOf(time)}${zoneOf(property, time, zones)}`
+}
+
 const whenOf = (event: Component, zones: ReadonlyMap<string, Component>): string => {
   const property = event.getFirstProperty("dtstart")
   const start: unknown = property?.getFirstValue()
@@ -118,6 +126,7 @@ const linesOf = (event: Component, method: string, zones: ReadonlyMap<string, Co
   return [
     `${headingOf(event, method)}: ${text(event, "summary") || "without a title"}`,
     ...named("When", whenOf(event, zones)),
+    ...named("Instead of", insteadOf(event, zones)),
     ...named("Repeats", repeats.join("; ")),
     ...named("Where", text(event, "location")),
     ...named("Organizer", organizer === null ? "" : personOf(organizer)),
@@ -129,10 +138,26 @@ const linesOf = (event: Component, method: string, zones: ReadonlyMap<string, Co
   ]
 }
 
+/** A calendar without the lines that no program could read, of which one would cost all of it. */
+const readableLines = (calendar: string): string =>
+  calendar
+    .replaceAll(/\r?\n[ \t]/gu, "")
+    .split(/\r?\n/u)
+    .filter((line) => /^[\w-]+(?:;[^:]*)?:/u.test(line))
+    .join("\r\n")
+
+const parsed = (calendar: string): Component => {
+  try {
+    return new ICAL.Component(ICAL.parse(calendar))
+  } catch {
+    return new ICAL.Component(ICAL.parse(readableLines(calendar)))
+  }
+}
+
 /** The dates of a calendar in words; `undefined` where it cannot be read. */
 export const calendarText = (calendar: string): string | undefined => {
   try {
-    const root = new ICAL.Component(ICAL.parse(calendar.slice(0, CALENDAR_CHARS_MAX)))
+    const root = parsed(calendar.slice(0, CALENDAR_CHARS_MAX))
     const method = text(root, "method").toUpperCase()
     const zones = new Map(root.getAllSubcomponents("vtimezone").map((zone) => [text(zone, "tzid"), zone] as const))
     const dates = [...root.getAllSubcomponents("vevent"), ...root.getAllSubcomponents("vtodo")]

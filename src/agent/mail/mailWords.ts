@@ -26,7 +26,7 @@ export const htmlWords = (html: string): string => {
   const document = htmlDocument(html.slice(0, HTML_CHARS_MAX))
   removeUnseen(document)
   showValues(document)
-  return htmlMarkdown(document.body, { address_chars_max: ADDRESS_CHARS_MAX, hasEmphasis: false })
+  return htmlMarkdown(document.body, { address_chars_max: ADDRESS_CHARS_MAX, isPlain: true })
 }
 
 const wordsOf = (text: string): ReadonlyArray<string> =>

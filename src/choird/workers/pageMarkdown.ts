@@ -1,6 +1,6 @@
 /** A page of the web as Markdown: the article where there is one, else all of it. Pure; the page is hostile, so it runs in a process of its own. */
 import { Readability } from "@mozilla/readability"
-import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { UNSEEN, withoutUnseen } from "#src/shared/text/unseenCharacters.ts"
 import { showValues } from "#src/shared/web/formValues.ts"
 import { type HtmlDocument, htmlDocument, type HtmlElement, wordsIn } from "#src/shared/web/htmlDocument.ts"
 import { htmlMarkdown } from "#src/shared/web/htmlMarkdown.ts"
@@ -26,51 +26,109 @@ const COMMENTS =
 const SAME_CHARS = 100
 const SCRIPTS = "script, style, noscript, template"
 
-/** The page without what is around its content. */
-const contentOf = (document: HtmlDocument): HtmlElement => {
-  const { body } = document.cloneNode(true)
-  for (const part of Array.from(body.querySelectorAll(`${AROUND}, ${SCRIPTS}`))) part.remove()
-  return body
-}
-
-/** The article that Readability finds, as a document of its own. */
-const articleOf = (document: HtmlDocument): HtmlElement | undefined => {
-  const article = new Readability(document.cloneNode(true), { keepClasses: true }).parse()
-  const words = (article?.textContent ?? "").trim()
-  return words.length < ARTICLE_CHARS_MIN ? undefined : htmlDocument(article?.content ?? "").body
-}
-
-/** An article with the comments that were left out of it. */
-const withComments = (article: HtmlElement, document: HtmlDocument): HtmlElement => {
-  const told = wordsIn(article)
-  const left = Array.from(document.body.querySelectorAll(COMMENTS)).filter((part) => {
-    const words = wordsIn(part)
-    return words !== "" && !told.includes(words.slice(0, SAME_CHARS))
-  })
-  for (const part of left)
-    if (!left.some((other) => other !== part && isWithin(part, other))) article.appendChild(part.cloneNode(true))
-  return article
-}
-
 const isWithin = (part: HtmlElement, other: HtmlElement): boolean => {
   for (let above = part.parentNode; above !== null; above = above.parentNode) if (above === other) return true
   return false
 }
 
-/** The part of a page that a person reads: its article, unless that leaves out much of the content. */
-const readable = (document: HtmlDocument): HtmlElement => {
-  const content = contentOf(document)
-  const all = wordsIn(content).length
+/** Takes away everything around the content of a page. */
+const keepContent = (document: HtmlDocument): HtmlElement => {
+  const { body } = document
+  for (const part of Array.from(body.querySelectorAll(SCRIPTS))) part.remove()
+  const around = Array.from(body.querySelectorAll(AROUND))
+  // The only heading of a page is kept, wherever it is.
+  const heading = body.querySelector("h1")
+  const outside = around.filter((part) => heading === null || !isWithin(heading, part))
+  for (const part of outside) part.remove()
+  // A page may be nothing but links.
+  if (wordsIn(body) === "") for (const part of outside) body.appendChild(part)
+  return body
+}
+
+interface Article {
+  readonly root: HtmlElement
+  /** Its author and date. */
+  readonly by: ReadonlyArray<string>
+}
+
+/** The article that Readability finds, as a document of its own. */
+const articleOf = (document: HtmlDocument): Article | undefined => {
+  const options = { keepClasses: true, serializer: (root: unknown) => root as HtmlElement }
+  const found = new Readability<HtmlElement>(document.cloneNode(true), options).parse()
+  const root = found?.content
+  if (root === undefined || root === null || wordsIn(root).length < ARTICLE_CHARS_MIN) return undefined
+  const by = [found?.byline, found?.publishedTime].map((each) => (each ?? "").replace(/\s+/gu, " ").trim())
+  return { root, by: by.filter((each) => each !== "") }
+}
+
+/** Comments of a page that are not in its article. */
+const commentsOutside = (article: HtmlElement, document: HtmlDocument): ReadonlyArray<HtmlElement> => {
+  const found = Array.from(document.body.querySelectorAll(COMMENTS))
+  const told = found.length === 0 ? "" : wordsIn(article)
+  const left = found.filter((part) => {
+    const words = wordsIn(part)
+    return words !== "" && !told.includes(words.slice(0, SAME_CHARS))
+  })
+  return left.filter((part) => !left.some((other) => other !== part && isWithin(part, other)))
+}
+
+const BLOCKS = "h1, h2, h3, h4, h5, h6, p, li, dt, dd, pre, td, th, figcaption"
+/** Characters of a block by which it is known. */
+const KEY_CHARS = 80
+
+const keysIn = (root: HtmlElement): ReadonlyArray<string> =>
+  Array.from(root.querySelectorAll(BLOCKS), (block) => wordsIn(block).slice(0, KEY_CHARS)).filter((key) => key !== "")
+
+/** Whether something is missing between the beginning and the end of an article: a head, a table, a block of code. */
+const hasGaps = (article: HtmlElement, content: HtmlElement): boolean => {
+  const told = new Set(keysIn(article))
+  const all = keysIn(content).map((key) => told.has(key))
+  const middle = all.slice(all.indexOf(true), all.lastIndexOf(true))
+  return middle.includes(false)
+}
+
+interface Readable {
+  /** The heading of the page, where the root lacks it. */
+  readonly heading?: HtmlElement | undefined
+  /** Its author and date, where the root lacks them. */
+  readonly by: ReadonlyArray<string>
+  readonly root: HtmlElement
+}
+
+/** An article with its heading in front, which Readability takes out or makes one of many. */
+const withHead = ({ by, root }: Article, content: HtmlElement): Readable => {
+  const told = wordsIn(root)
+  const heading = content.querySelector("h1") ?? content.querySelector("h2") ?? undefined
+  const same = Array.from(root.querySelectorAll("h1, h2")).find(
+    (each) => heading !== undefined && wordsIn(each) === wordsIn(heading)
+  )
+  same?.remove()
+  return { heading, by: by.filter((each) => !told.includes(each)).map((each) => each.slice(0, TITLE_CHARS_MAX)), root }
+}
+
+/** The part of a page that a person reads: its article, unless that leaves out much of the content, or parts between others. */
+const readable = (document: HtmlDocument): Readable => {
   const article = articleOf(document)
-  if (article !== undefined && wordsIn(article).length >= ARTICLE_SHARE_MIN * all)
-    return withComments(article, document)
-  return all === 0 ? document.body : content
+  const comments = article === undefined ? [] : commentsOutside(article.root, document)
+  const content = keepContent(document)
+  const enough = ARTICLE_SHARE_MIN * wordsIn(content).length
+  if (article === undefined || wordsIn(article.root).length < enough || hasGaps(article.root, content))
+    return { root: content, by: [] }
+  for (const part of comments) article.root.appendChild(part)
+  return withHead(article, content)
 }
 
 /** The title of the page, and not that of a picture in it. */
 const titleOf = (document: HtmlDocument): string => {
   const title = Array.from(document.querySelectorAll("title")).find((each) => each.closest("svg") === null)
   return (title === undefined ? "" : wordsIn(title)).slice(0, TITLE_CHARS_MAX).replaceAll(UNSEEN, "").toWellFormed()
+}
+
+/** An element in one of its own, as its Markdown is that of what is in an element. */
+const wrapped = (element: HtmlElement, document: HtmlDocument): HtmlElement => {
+  const around = document.createElement("div")
+  around.appendChild(element.cloneNode(true))
+  return around
 }
 
 /** Seconds until a page leads to another one, from which on it is one of its own that only renews itself. */
@@ -98,6 +156,10 @@ export const pageMarkdown = (html: string, url: string): ReadablePage => {
   const refresh = refreshOf(document, base)
   removeUnseen(document)
   showValues(document)
-  const text = htmlMarkdown(readable(document), { base, address_chars_max: ADDRESS_CHARS_MAX, hasEmphasis: true })
+  const options = { base, address_chars_max: ADDRESS_CHARS_MAX, isPlain: false }
+  const { by, heading, root } = readable(document)
+  const head = heading === undefined ? "" : htmlMarkdown(wrapped(heading, document), options)
+  const parts = [head, ...by, htmlMarkdown(root, options)].filter((part) => part !== "")
+  const text = withoutUnseen(parts.join("\n\n")).toWellFormed()
   return { title: titleOf(document), text, refresh }
 }

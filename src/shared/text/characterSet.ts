@@ -57,13 +57,13 @@ const marked = (bytes: Uint8Array): string | undefined => {
   return first === 0xfe && second === 0xff ? "utf-16be" : undefined
 }
 
-const META =
-  /<meta[^>]{1,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})|^<\?xml[^>]{1,200}?\bencoding\s*=\s*["']([\w.:-]{1,40})/iu
+const META = /<meta[^>]{1,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})/iu
+const XML = /^<\?xml[^>]{1,200}?\bencoding\s*=\s*["']([\w.:-]{1,40})/iu
 
-/** The name that HTML has in itself. It cannot be in UTF-16 if that can be read. */
-const named = (bytes: Uint8Array): string | undefined => {
-  const [, meta, xml] = META.exec(Buffer.from(bytes.subarray(0, META_BYTES_MAX)).toString("latin1")) ?? []
-  const label = known(meta ?? xml)
+/** The name that a document has in itself: HTML in its head, XML in its first line. It cannot be in UTF-16 if that can be read. */
+const named = (bytes: Uint8Array, isHtml: boolean): string | undefined => {
+  const start = Buffer.from(bytes.subarray(0, META_BYTES_MAX)).toString("latin1")
+  const label = known((isHtml ? META.exec(start)?.[1] : undefined) ?? XML.exec(start)?.[1])
   return label?.startsWith("utf-16") === true ? "utf-8" : label
 }
 
@@ -81,7 +81,7 @@ export interface Characters {
 
 /** The name of the set, one that `TextDecoder` knows. */
 export const characterSet = (bytes: Uint8Array, { header, isHtml }: Characters): string => {
-  const stated = marked(bytes) ?? known(header) ?? (isHtml ? named(bytes) : undefined)
+  const stated = marked(bytes) ?? known(header) ?? named(bytes, isHtml)
   if (stated === undefined) return isUtf8(bytes) ? "utf-8" : "windows-1252"
   return stated === "utf-8" && isOtherwise(bytes) ? "windows-1252" : stated
 }

@@ -25,7 +25,7 @@ export interface HtmlElement extends HtmlNode {
   matches(selector: string): boolean
   querySelector(selector: string): HtmlElement | null
   querySelectorAll(selector: string): Iterable<HtmlElement>
-  replaceWith(...nodes: ReadonlyArray<HtmlNode>): void
+  replaceWith(...nodes: ReadonlyArray<HtmlNode | string>): void
   cloneNode(isDeep: boolean): HtmlElement
 }
 export interface HtmlDocument extends HtmlElement {

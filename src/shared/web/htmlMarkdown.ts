@@ -9,8 +9,8 @@ export interface MarkdownOptions {
   readonly base?: string | undefined
   /** Characters of an address within the text; a longer one is left out. */
   readonly address_chars_max: number
-  /** Whether emphasis has marks. */
-  readonly hasEmphasis: boolean
+  /** Whether emphasis and code have no marks, as in a text that a person copies out of a mail. */
+  readonly isPlain: boolean
 }
 
 const oneLine = (text: string) => text.replace(/\s+/gu, " ").trim()
@@ -33,9 +33,17 @@ const isItself = (words: string, address: string): boolean => {
   return plain(words) === plain(address)
 }
 
+/** Whether an address is a place in the page itself. */
+const isWithinPage = (address: string | undefined, { base }: MarkdownOptions): boolean =>
+  address !== undefined && base !== undefined && address.includes("#") && address.split("#")[0] === base.split("#")[0]
+
+/** Words of links that only say where a part of the page begins. */
+const ANCHOR = /^[¶#§^🔗]?$/u
+
 const linkOf = (content: string, href: string | null, options: MarkdownOptions): string => {
+  const words = oneLine(withoutUnseen(content)).replaceAll(/(^| )#{1,6} /gu, "$1")
   const address = addressOf(href, options)
-  const words = oneLine(content)
+  if (href?.startsWith("#") === true || isWithinPage(address, options)) return ANCHOR.test(words) ? "" : content
   if (address === undefined || words === "") return content
   return isItself(words, address) ? content : `[${words}](${address})`
 }
@@ -76,17 +84,40 @@ const addTables = (service: TurndownService): void => {
 const raised = (content: string): string =>
   /^[-+−]?(?:\d[\d.,]*|[a-z])$/u.test(content.trim()) ? `^${content.trim()}` : content
 
+/** Whether everything in an element stands as it is written. */
+const isInCode = (node: unknown): boolean => (node as HtmlElement).closest("pre") !== null
+
+/** The language of a block of code, which sites name in a class of it or of an element in it. */
+const languageOf = (pre: HtmlElement): string => {
+  const classes = [pre, ...pre.querySelectorAll("code")].map((each) => each.getAttribute("class") ?? "").join(" ")
+  return /\b(?:language|lang|highlight-source)-([\w+#-]{1,30})/u.exec(classes)?.[1] ?? ""
+}
+
+/** Blocks of code, in fences that are longer than any in them. */
+const addCode = (service: TurndownService): void => {
+  service.addRule("code", {
+    filter: "pre",
+    replacement: (_content, node) => {
+      const pre = node as unknown as HtmlElement
+      const text = (pre.textContent ?? "").replace(/^\n/u, "").trimEnd()
+      const longest = Math.max(2, ...(text.match(/^`{3,}/gmu) ?? []).map((fence) => fence.length))
+      const fence = "`".repeat(longest + 1)
+      return text.trim() === "" ? "" : `\n\n${fence}${languageOf(pre)}\n${text}\n${fence}\n\n`
+    }
+  })
+}
+
 const FORMULA_SIGNS: Readonly<Record<string, string>> = { msup: "^", msub: "_", mfrac: "/" }
 
 /** Signs that mean something by where they stand, which a line of text does not show. */
-const addSigns = (service: TurndownService, { hasEmphasis }: MarkdownOptions): void => {
+const addSigns = (service: TurndownService, { isPlain }: MarkdownOptions): void => {
   service
     .addRule("emphasis", {
       filter: ["strong", "b", "em", "i"],
       replacement: (content, node) => {
         const words = content.trim()
         // Marks reach over no end of a line.
-        if (!hasEmphasis || words === "" || words.includes("\n")) return content
+        if (isPlain || words === "" || words.includes("\n") || isInCode(node)) return content
         const mark = /^(?:STRONG|B)$/u.test(node.nodeName) ? "**" : "*"
         return `${mark}${words}${mark}`
       }
@@ -128,15 +159,19 @@ const converter = (options: MarkdownOptions) => {
   // Backslashes in front of signs would be copied with them, into names and numbers.
   service.escape = (text) => text
   addSigns(service, options)
+  if (!options.isPlain) addCode(service)
   addTables(service)
   return service
 }
 
 /** The Markdown of what is in an element. */
-export const htmlMarkdown = (root: HtmlElement, options: MarkdownOptions): string =>
-  withoutUnseen(converter(options).turndown(root))
+export const htmlMarkdown = (root: HtmlElement, options: MarkdownOptions): string => {
+  // Some sites write the lines of code with elements between them.
+  for (const end of Array.from(root.querySelectorAll("pre br"))) end.replaceWith("\n")
+  return withoutUnseen(converter(options).turndown(root))
     .replaceAll(/ *[\u{a0}\u{2007}\u{202f}][ \u{a0}\u{2007}\u{202f}]*/gu, " ")
     .replaceAll(/[ \t]+$/gmu, "")
     .replaceAll(/\n{3,}/gu, "\n\n")
     .trim()
     .toWellFormed()
+}

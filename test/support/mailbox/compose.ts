@@ -70,7 +70,7 @@ const partBytes = (part: Part | Multipart, writing: Writing): Buffer => {
   const { body, headers = {}, type } = part
   const isText = typeof body === "string"
   const isMessage = type.startsWith("message/")
-  const set = isText && /^text\//u.test(type) ? `; charset=${writing.set === "utf-8" ? '"UTF-8"' : writing.set}` : ""
+  const set = isText && type.startsWith("text/") ? `; charset=${writing.set === "utf-8" ? '"UTF-8"' : writing.set}` : ""
   const encoding = isText ? (isMessage ? "8bit" : writing.encoding) : "base64"
   const bytes = isText ? legacyBytes(body, writing.set) : body
   const head = { "Content-Type": `${type}${set}`, "Content-Transfer-Encoding": encoding, ...headers }
