@@ -47,6 +47,7 @@ const CHOIRD: Readonly<Record<string, string>> = {
 /** The same of an agent. */
 const AGENT: Readonly<Record<string, string>> = {
   "arbiter/Arbiter.ts: listeners": "one for each service that listens, at the start",
+  "mail/boundedMime.ts: footers": WORK,
   "model/modelRequest.ts: chunks": WORK,
   "outside/OutsideApi.ts: chunks": WORK,
   "process/OutputRing.ts: head": WORK,
@@ -55,6 +56,7 @@ const AGENT: Readonly<Record<string, string>> = {
   "process/ProcessTable.ts: owners": WORK,
   "session/jobLines.ts: known": "the two names of its type",
   "settings/SecretStore.ts: names": "the names in manifests of the image",
+  "tools/foundLines.ts: lines": WORK,
   "trial/RecordedTools.ts: external": WORK,
   "trial/RecordedTools.ts: files": WORK,
   "trial/containedTrial.ts: held": WORK,

@@ -24,10 +24,11 @@ type Life = Effect.Success<ReturnType<typeof beginLife>>
 /** How long an agent may be silent where a test waits for it. */
 const silent = () => ({ crash_detection_threshold_ms: 10_000 })
 
-const setUp = Effect.gen(function* () {
-  const home = yield* makeAgentHome()
+const setUpOf = Effect.fnUntraced(function* (also?: typeof silent) {
+  const home = yield* makeAgentHome(also)
   return { ...home, ...(yield* beginLife(home.home)) }
 })
+const setUp = setUpOf()
 
 const sessionOf = (life: Pick<Life, "within">, agent_id: AgentId) =>
   life.within(Effect.flatMap(SessionStore, (sessions) => sessions.latest(agent_id))).pipe(Effect.map(Option.getOrThrow))
@@ -211,8 +212,7 @@ describe("Lifecycle", LIVE, () => {
 
     it.effect("finds an agent that hangs by its silence and restarts it (R7)", () =>
       Effect.gen(function* () {
-        const home = yield* makeAgentHome(silent)
-        const life = { ...home, ...(yield* beginLife(home.home)) }
+        const life = yield* setUpOf(silent)
         const { agent_id, lifecycle, views } = life
         yield* lifecycle.start(agent_id, {})
         const pid = yield* pidOf(life, agent_id)
@@ -330,8 +330,7 @@ describe("Lifecycle", LIVE, () => {
 
     it.effect("kills an agent that ignores its stop, once it is silent or too slow (D18)", () =>
       Effect.gen(function* () {
-        const home = yield* makeAgentHome(silent)
-        const life = { ...home, ...(yield* beginLife(home.home)) }
+        const life = yield* setUpOf(silent)
         const { agent_id, lifecycle, script } = life
         script("stubborn")
         yield* lifecycle.start(agent_id, {})
