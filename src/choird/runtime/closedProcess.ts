@@ -25,6 +25,8 @@ export interface ClosedProgram {
   readonly program: string
   /** Limits of its heap and stack, as flags of Node. */
   readonly flags: ReadonlyArray<string>
+  /** All memory that it may write, in MiB: what a decoder unpacks into is beside its heap. */
+  readonly memory_mb_max?: number
   /** Folders of files that it reads and cannot write. Their places, as it sees them, are its arguments. */
   readonly folders?: ReadonlyArray<string>
 }
@@ -105,10 +107,11 @@ const script = (command: ReadonlyArray<string>): string => command.map(shellQuot
 const commandOf = (closed: ClosedProgram): string => {
   const isRoot = process.getuid?.() === 0
   const walled = isRoot ? asOwnUser(closed) : inBubblewrap(closed)
-  const { folders = [], program } = closed
+  const { folders = [], memory_mb_max, program } = closed
   const plain = nodeCommand({ node: process.execPath, program, folders }, closed)
   return [
     `ulimit -c 0; ulimit -f 0; ulimit -n ${CLOSED_FILES_MAX}`,
+    ...(memory_mb_max === undefined ? [] : [`ulimit -d ${memory_mb_max * 1024}`]),
     `if ${script(isRoot ? PROBES.root : PROBES.user)} >/dev/null 2>&1; then exec ${script(walled)}; fi`,
     `exec ${script(plain)}`
   ].join("\n")

@@ -16,6 +16,8 @@ const PDF_MS_MAX = 10_000
 const START_MS_MAX = 20_000
 /** The heap of a process. */
 const PAGE_HEAP_MB_MAX = 256
+/** All memory that it may write, with what a PDF unpacks beside the heap. */
+const PAGE_MEMORY_MB_MAX = 640
 /** Half of what its young objects may take. */
 const PAGE_NURSERY_MB = 16
 /** Its stack, below the 8 MiB that Linux gives a process. */
@@ -90,7 +92,7 @@ interface Reading {
 
 const readIn = ({ pageMs, program }: Reading, page: PageOrder, body: Uint8Array) =>
   Effect.callback<ReadPage, PageUnreadable>((resume) => {
-    const child = startClosed({ program, flags: FLAGS })
+    const child = startClosed({ program, flags: FLAGS, memory_mb_max: PAGE_MEMORY_MB_MAX })
     const end = () => {
       clearTimeout(timer)
       endClosed(child)

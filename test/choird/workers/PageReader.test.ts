@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import { deflateSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { PageReader } from "#src/choird/workers/PageReader.ts"
@@ -26,5 +27,27 @@ describe("a page that takes too long", () => {
       const left = Effect.sync(() => processesNaming(program))
       yield* Effect.repeat(left, { until: (pids) => pids.length === 0, schedule: Schedule.spaced("10 millis") })
     }).pipe(Effect.scoped)
+  )
+})
+
+/** A PDF of some kilobytes whose only page unpacks to more than a gigabyte, outside of the heap. */
+const bombOf = (bytes: number) => {
+  const twice = deflateSync(deflateSync(Buffer.alloc(bytes, " ")))
+  const objects = [
+    "<< /Type /Catalog /Pages 2 0 R >>",
+    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>",
+    `<< /Length ${twice.length} /Filter [/FlateDecode /FlateDecode] >>\nstream\n${twice.toString("latin1")}\nendstream`
+  ].map((object, index) => `${index + 1} 0 obj\n${object}\nendobj\n`)
+  return Buffer.from(`%PDF-1.7\n${objects.join("")}trailer\n<< /Size 5 /Root 1 0 R >>\n%%EOF\n`, "latin1")
+}
+
+describe("a PDF that unpacks to more than its process may have", () => {
+  it.live("is refused for its memory, long before its time is over", () =>
+    Effect.gen(function* () {
+      const { read } = yield* PageReader
+      const refused = yield* Effect.flip(read({ url: "http://site.test/", form: "pdf" }, bombOf(1_200_000_000)))
+      assert.strictEqual(refused.problem, "it takes too much memory")
+    }).pipe(Effect.provide(PageReader.layer()))
   )
 })
