@@ -48,10 +48,12 @@ const contents = (name: string, files: ReadonlyArray<string> = []): Plugin => ({
 const HTTP_CLIENT = `
 import Agent from "undici/lib/dispatcher/agent.js"
 import Dispatcher from "undici/lib/dispatcher/dispatcher.js"
+import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js"
+import connect from "undici/lib/api/api-connect.js"
 import request from "undici/lib/api/api-request.js"
-Dispatcher.prototype.request = request
-export { Agent }
-export default { Agent, Dispatcher }
+Object.assign(Dispatcher.prototype, { connect, request })
+export { Agent, ProxyAgent }
+export default { Agent, Dispatcher, ProxyAgent }
 `
 const NO_WEB_SOCKETS = "export const WebSocket = undefined, WebSocketServer = undefined; export default undefined"
 const NO_HTTP2 = "export const constants = {}; export default { constants }"

@@ -19,6 +19,7 @@ import { ResourceName } from "./Ids.ts"
 import { ProfileHistories } from "./JobProfile.ts"
 import { Tts, VoiceProfile } from "./Voice.ts"
 import { withDefault } from "./withDefault.ts"
+import { WayOut } from "./WayOut.ts"
 import { WorkspaceLabel } from "./WorkspaceLabel.ts"
 
 /** The part of the configuration that an agent receives: its own, never another agent's, never a secret's value. */
@@ -51,6 +52,8 @@ export const AgentConfig = Schema.Struct({
   own_addresses: Schema.optionalKey(Schema.Array(Schema.String)),
   /** The origin of its workspace's files, as known from before this run. */
   workspace_label: Schema.optionalKey(WorkspaceLabel),
+  /** Private authorities and proxies of choird's host. */
+  way_out: Schema.optionalKey(WayOut),
   /** The tools of the web that choird has for it; absent: none. */
   web: Schema.optionalKey(AgentWeb)
 })

@@ -261,6 +261,9 @@ const Telemetry = Schema.Struct({
 export const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))
 
 /** The shape alone; {@link Config} adds the references. */
+/** Authorities that choird, choirctl and agents trust besides those that Node knows. */
+export const Tls = Schema.Struct({ ca_file: Schema.optionalKey(HostPath) })
+
 const ConfigShape = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String),
   global_repo: Repo,
@@ -290,7 +293,8 @@ const ConfigShape = Schema.Struct({
   rate_limit_retry_ms: withDefault(IntervalMs, 1000),
   log_archive_threshold_lines: withDefault(Positive, 100_000),
   retention: withDefault(RetentionConfig, {}),
-  telemetry: withDefault(Telemetry, {})
+  telemetry: withDefault(Telemetry, {}),
+  tls: withDefault(Tls, {})
 })
 type ConfigShape = typeof ConfigShape.Type
 

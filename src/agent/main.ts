@@ -20,7 +20,8 @@ import { GIT_CRED_HELPER } from "#src/shared/git/gitCredential.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { layerEndpointClient } from "#src/shared/wire/endpoints.ts"
 import { layerSocketClient } from "#src/shared/wire/sockets.ts"
-import { layerUndiciClient } from "#src/shared/wire/undiciClient.ts"
+import { takeWayOut } from "#src/shared/wire/wayOut.ts"
+import { layerOutsideClient } from "#src/shared/wire/undiciClient.ts"
 import { ReceivedMark } from "./settings/ReceivedMark.ts"
 import { Budget } from "#src/agent/model/Budget.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
@@ -107,10 +108,10 @@ const introduction = (
 }
 
 /** The models' own client: a slow model may think for minutes, and this one must not speak to choird's socket. HTTP/2 is not in the agent's bundle. */
-const modelHttp = layerUndiciClient({ idle_ms: MODEL_TOTAL_MS_MAX })
+const modelHttp = layerOutsideClient({ idle_ms: MODEL_TOTAL_MS_MAX })
 
 /** The client for services of the agent's resources: their answers come soon, or not at all. */
-const outsideHttp = layerUndiciClient({})
+const outsideHttp = layerOutsideClient({})
 
 /** The one place that knows by which transport choird is reached. */
 const wayToChoird = (options: Effect.Success<typeof flags>) => {
@@ -153,6 +154,7 @@ const program = Effect.gen(function* () {
     const apart = probeApart(besideProgram(APART))
     const introduced = introduction(agent_id, session_id, image, apart)
     const first = yield* control.hello(introduced)
+    takeWayOut(first.config.way_out ?? {})
     const values = yield* fetchSecrets(first.config, new Set())
     const books = Layer.merge(
       Layer.succeed(SkillRegistry, yield* SkillRegistry),

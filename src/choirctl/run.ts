@@ -7,6 +7,7 @@ import { Host, parserServices } from "#src/choirctl/terminal/Host.ts"
 import { Screen, surviveClosedPipes, withNotes } from "#src/choirctl/terminal/Screen.ts"
 import { jsonText, paint, safeText } from "#src/choirctl/terminal/text.ts"
 import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
+import { trustHome } from "#src/choirctl/client/trustHome.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { cli } from "./cli.ts"
 
@@ -102,6 +103,8 @@ const isBare = (cause: Cause.Cause<unknown>): boolean => {
 export const run = Effect.fn("choirctl.run")(
   function* (args: ReadonlyArray<string>) {
     const screen = yield* Screen
+    const home = homeOf(args)
+    if (home !== undefined) yield* Effect.promise(() => trustHome(home))
     let help: string | undefined
     let overview = ""
     const presenter = yield* makePresenter(

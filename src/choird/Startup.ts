@@ -11,6 +11,7 @@ import { Lifecycle } from "./agents/Lifecycle.ts"
 import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
 import { Shutdown } from "./api/Shutdown.ts"
 import { CommandLine, type TransportFlags } from "./config/AgentTransport.ts"
+import { takeHostWayOut } from "./config/hostWayOut.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { keepLastGood, orLastGood } from "#src/choird/reconfiguration/LastGood.ts"
 import { layerControlPlane } from "./ControlPlane.ts"
@@ -123,6 +124,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
     const lock = yield* lockHome(home)
     return { lock, record: yield* makeFolders(home, known) }
   }).pipe(step(2, "the home is locked"))
+  yield* takeHostWayOut(home, config)
   for (const text of hostWarnings(home)) yield* Effect.logWarning(text)
   // Only once the home is locked: until then another choird may write to the same files.
   yield* Stream.runForEach(

@@ -65,7 +65,8 @@ const CLIENTS: Readonly<Record<string, string>> = {
   "src/choird/workers/WebProxy.ts": "the browser's: passes bodies on as they are",
   "src/choird/workers/webRequest.ts": "pages: the body goes as it is to the process of one page",
   "src/shared/wire/plainFetch.ts": "asks for plain bodies and refuses others",
-  "src/shared/wire/undiciClient.ts": "asks for plain bodies and refuses others"
+  "src/shared/wire/undiciClient.ts": "asks for plain bodies and refuses others",
+  "src/shared/wire/wayOut.ts": "the connections of the two above, through a proxy or not"
 }
 
 const sources = readdirSync(join(packageFolder, "src"), { recursive: true, encoding: "utf8" })

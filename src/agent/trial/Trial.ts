@@ -35,6 +35,7 @@ import { makeRecordedTools, type TrialEffects } from "./RecordedTools.ts"
 import { ANYTHING, layerTrial } from "./trialSession.ts"
 import type { HttpClient } from "effect/http"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { takeWayOut } from "#src/shared/wire/wayOut.ts"
 
 /** The job of a trial. */
 export const JOB = JobName.make("trial")
@@ -265,6 +266,7 @@ export const trialProgram = (
   Effect.gen(function* () {
     const text = yield* readTask
     const task = yield* Effect.mapError(decodeTask(text), ({ message }) => new TaskRefused({ problem: message }))
+    takeWayOut(task.config.way_out ?? {})
     const outcome = yield* runTrial(task, { root, model: Layer.provide(Llm.layer, modelHttp) })
     const line = yield* Effect.orDie(encodeOutcome(outcome))
     yield* Effect.sync(() => process.stdout.write(`${line}\n`))

@@ -33,6 +33,7 @@ import type { PreparedCall, Tool, ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { FETCH_TOOL } from "#src/shared/web/hostQueries.ts"
 import { layerReplaced } from "./replacedTools.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { takeWayOut } from "#src/shared/wire/wayOut.ts"
 
 /** It only reads; it counts as acting where its address could carry what a lane has read, and a trial has nothing of the user's. */
 const READS: ReadonlySet<string> = new Set([FETCH_TOOL])
@@ -195,6 +196,7 @@ export const containedTrial = (place: ContainedPlace) =>
   Effect.gen(function* () {
     const channel = yield* TrialChannel
     const task = yield* channel.task
+    takeWayOut(task.config.way_out ?? {})
     const message = yield* Effect.catch(Effect.scoped(doTask(place, task)), ({ message }) =>
       Effect.succeed<FromTrial>({ type: "failed", reason: firstPart(message, REPORT_TEXT_CHARS_MAX) })
     )

@@ -10,6 +10,7 @@ const NAME_SHOWN_CHARS = 200
 
 const SENTENCES = {
   outside: "leads outside the workspace. Give a path inside it, relative to its root.",
+  home: "begins with ~, which no shell replaces here. Give a path inside the workspace, relative to its root, such as notes.txt.",
   malformed: "is not a path: it is empty, or holds a NUL byte or an unpaired surrogate.",
   too_long: `is longer than a path of ${WORKSPACE_PATH_BYTES_MAX} bytes or a name of 255 bytes may be.`,
   not_found: "does not exist in the workspace.",

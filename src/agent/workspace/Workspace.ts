@@ -6,7 +6,7 @@ import { constants, openSync } from "node:fs"
 import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } from "effect"
 import { codeOf, descriptorPath } from "#src/shared/files/nofollow.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
-import { pathInside } from "#src/shared/image/workspacePath.ts"
+import { isOfShellHome, pathInside } from "#src/shared/image/workspacePath.ts"
 import { makeKeptFolders } from "./KeptFolders.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
 import {
@@ -119,7 +119,7 @@ const segmentsOf = (path: string): Result.Result<ReadonlyArray<string>, PathRefu
   if (path === "" || path.includes("\0") || !path.isWellFormed()) return refuse("malformed")
   if (Buffer.byteLength(path) > WORKSPACE_PATH_BYTES_MAX) return refuse("too_long")
   const inside = pathInside(path)
-  if (inside === undefined) return refuse("outside")
+  if (inside === undefined) return refuse(isOfShellHome(path) ? "home" : "outside")
   return Result.succeed(inside === "" ? [] : inside.split("/"))
 }
 

@@ -160,12 +160,24 @@ export const replaceFile = async (
   }
 }
 
+/** Signs that would end a line or hide in one. */
+const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}\u{fffd}]/u
+
+/** A name as a listing shows it: an odd one as a string of JSON has it, which a call's input takes as it is. Bytes that are not UTF-8 have no such name. */
+const listedName = (name: string): string => {
+  if (!UNSHOWN.test(name)) return name
+  if (name.includes("\u{fffd}")) return `${JSON.stringify(name)} (not UTF-8: only a command can open it)`
+  return JSON.stringify(name).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (sign) =>
+    [...Array(sign.length).keys()].map((at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
+  )
+}
+
 /** Sorted names of an open folder, at most `entries_max`; a folder's ends in `/`, a link's in `@`. */
 export const listFolder = async (folder: number, entries_max: number) => {
   const entries: Array<string> = []
   for await (const entry of await opendir(descriptorPath(folder))) {
     if (entries.length === entries_max) return { entries: entries.sort(), truncated: true }
-    entries.push(entry.name + (entry.isDirectory() ? "/" : entry.isSymbolicLink() ? "@" : ""))
+    entries.push(listedName(entry.name) + (entry.isDirectory() ? "/" : entry.isSymbolicLink() ? "@" : ""))
   }
   return { entries: entries.sort(), truncated: false }
 }

@@ -127,7 +127,7 @@ const text = Argument.String("text").pipe(
   Argument.map((given) => given.trim()),
   Argument.filter(isText, (given) =>
     given === ""
-      ? "the text is empty"
+      ? 'a text that is not empty, such as "Lives in Lyon"'
       : `a fact has at most ${FACT_TEXT_CHARS_MAX} characters, and this has ${given.length}`
   ),
   Argument.withDescription("What the agent should know")

@@ -60,7 +60,11 @@ const codeOf = (error: unknown): string => {
 }
 
 /** The meaning of a failed connection's code, for a person. */
-const reason = (code: string, host: string) => {
+const reason = (code: string, { host, protocol }: URL) => {
+  if (protocol === "https:" && /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|EPROTO/u.test(code))
+    return `${host} speaks http there, and the address begins with https`
+  if (protocol === "http:" && /^HPE_|UND_ERR_SOCKET|ECONNRESET/u.test(code))
+    return `${host} ends the connection, as a server does that speaks https there, and the address begins with http (${code})`
   if (/ENOTFOUND|EAI_AGAIN/u.test(code)) return `the host name ${host} cannot be resolved (${code})`
   if (code === "ECONNREFUSED") return `no program answers at ${host}`
   if (/CERT|SELF_SIGNED|SSL|TLS/u.test(code)) return `the certificate of ${host} is not accepted (${code})`
@@ -69,7 +73,8 @@ const reason = (code: string, host: string) => {
 
 /** Sends a request and reads the answer, whatever its status. Redirects are not followed. */
 export const ask = Effect.fn("checkHttp.ask")(function* (url: string, init: PlainInit) {
-  const { host } = new URL(url)
+  const address = new URL(url)
+  const { host } = address
   const request = Effect.tryPromise({
     try: async (signal): Promise<CheckAnswer> => {
       const response = await plainFetch(url, { ...init, signal, redirect: "manual" })
@@ -78,7 +83,7 @@ export const ask = Effect.fn("checkHttp.ask")(function* (url: string, init: Plai
     catch: (error) =>
       new CheckFailed({
         obstacle: "unreachable",
-        problem: reason(codeOf(error), host),
+        problem: reason(codeOf(error), address),
         fix: "Check the address and this machine's network"
       })
   })

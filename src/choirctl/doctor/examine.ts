@@ -20,6 +20,7 @@ import {
   hostChecks,
   nodeCheck,
   placeCheck,
+  wayOutChecks,
   postgresCheck,
   ripgrepCheck,
   runtimeCheck,
@@ -124,6 +125,7 @@ const homeChecks = Effect.fnUntraced(function* (home: string, sandbox: string | 
   return [
     ...checks,
     ...(unsent?.checks ?? []),
+    ...(files === undefined ? [] : wayOutChecks(files.config.tls)),
     ...(files === undefined ? [] : yield* runtimeChecks(home, files.config, sandbox)),
     ...(files === undefined ? [] : [yield* postgresCheck(files.config, files.secrets)]),
     ...(files === undefined || unsent === undefined

@@ -21,6 +21,8 @@ import {
 } from "#src/shared/files/hostProblems.ts"
 import { hasFixes, LAST_LOOKED, NODE_RELEASE } from "#src/shared/program/securityReleases.ts"
 import { NODE_RELEASES } from "#src/shared/program/version.ts"
+import { readAuthorities } from "#src/shared/config/authorities.ts"
+import { PROXY_LIMITS, proxiesOf, proxyProblems } from "#src/shared/wire/proxies.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { tryPostgres } from "./postgresCheck.ts"
@@ -77,6 +79,22 @@ export const hostChecks = Effect.fnUntraced(function* (home: string) {
   const found = [...lines("fail", [...refusals, longHomeProblem(real)]), ...lines("warn", warnings)]
   return found.length > 0 ? found : [check("host", "ok", "temporary files, programs, open files, clock and time zone")]
 })
+
+/** The authorities and proxies that this host names, and what does not go through a proxy. */
+export const wayOutChecks = (tls: Config["tls"]): ReadonlyArray<Check> => {
+  const { problems, text } = readAuthorities(tls)
+  const proxies = proxiesOf(process.env)
+  const odd = proxyProblems(proxies)
+  const isProxied = proxies.http !== undefined || proxies.https !== undefined
+  return [
+    ...problems.map(({ fix, problem }) => check("authorities", "fail", problem, fix)),
+    ...(text === undefined || problems.length > 0
+      ? []
+      : [check("authorities", "ok", "private ones are trusted by choird, agents and choirctl")]),
+    ...odd.map((problem) => check("proxy", "fail", problem, "write it as http://HOST:PORT, or take it out")),
+    ...(isProxied && odd.length === 0 ? [check("proxy", "warn", PROXY_LIMITS, "open those ways, or do without")] : [])
+  ]
+}
 
 /** Whether a home stands where it last ran. */
 export const placeCheck = (home: string): ReadonlyArray<Check> => {

@@ -5,6 +5,7 @@ import { type Config, grantsOf } from "#schema/Config.ts"
 import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { ownAddresses } from "#src/shared/config/clearText.ts"
+import { hostWayOut } from "./hostWayOut.ts"
 import { secretsOfTools } from "#src/shared/image/toolNeeds.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 
@@ -57,6 +58,7 @@ export const agentConfig = (
   const notion = own(config.notion_integrations, bindings.notion)
   const email = own(config.email_accounts, bindings.email)
   const voice = voiceOf(config, bindings.voice_profile)
+  const way_out = hostWayOut()
   return {
     llm: bindings.llm,
     core_llm: bindings.core_llm,
@@ -75,6 +77,7 @@ export const agentConfig = (
     heartbeat_interval_ms: config.heartbeat_interval_ms,
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms,
+    ...(way_out === undefined ? {} : { way_out }),
     own_addresses: [...ownAddresses()].slice(0, OWN_ADDRESSES_MAX),
     web: offeredWeb(own(config.agents, agent_id)?.web)
   }

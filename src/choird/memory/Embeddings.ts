@@ -8,7 +8,7 @@ import { type Embedder, type EmbeddingFailed, EmbeddingMeter, type EmbeddingUse 
 import { EmbeddingModel, embeddingModel, modelName } from "./embeddingSettings.ts"
 import { makeLocalEmbedder } from "./localEmbedder.ts"
 import { makeRemoteEmbedder } from "./remoteEmbedder.ts"
-import { layerUndiciClient } from "#src/shared/wire/undiciClient.ts"
+import { layerOutsideClient } from "#src/shared/wire/undiciClient.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 export type AnEmbedder = Embedder["Service"]
@@ -38,7 +38,7 @@ export class Embeddings extends Context.Service<
   static readonly layer = Layer.effect(
     Embeddings,
     Effect.suspend(() => make)
-  ).pipe(Layer.provide(layerUndiciClient({})))
+  ).pipe(Layer.provide(layerOutsideClient({})))
 }
 
 /** Embedders of models that are not configured any more; more models than agents never serve at once. */

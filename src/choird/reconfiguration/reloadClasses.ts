@@ -51,7 +51,8 @@ export const REACH = {
   rate_limit_retry_ms: "apply",
   log_archive_threshold_lines: "apply",
   retention: "apply",
-  telemetry: "choird"
+  telemetry: "choird",
+  tls: "choird"
 } as const satisfies Record<keyof Config, Reach> & KeptSections
 
 /** The fields of the entries that a binding names which an agent keeps from its start. */

@@ -20,6 +20,7 @@ import {
 import { bakedProfiles, bakedSchemas } from "./bakedContracts.ts"
 import { isManifest, type LabelledFiles, textOf, within } from "./repoFiles.ts"
 import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
+import { encodingProblem } from "#src/shared/text/jsonSyntax.ts"
 import { skillIndex } from "./skillIndex.ts"
 import { pinProblems, SKILL_LOCK_FILE } from "./skillPins.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
@@ -95,6 +96,18 @@ const idleKeys = (label: string, tools: ReadonlyArray<CheckedTool>): ReadonlyArr
   ]
 }
 
+/** Why no system can run a tool's program, by how it begins. */
+const programProblems = (file: RepoFile): ReadonlyArray<string> => {
+  if (!isHeld(file)) return []
+  const [first = ""] = Buffer.from(file.bytes).toString("utf8").split("\n", 1)
+  const name = `its program tools/${shownPath(file.path)} cannot be run`
+  const encoding = encodingProblem(first)
+  if (encoding !== undefined) return [`${name}: ${encoding}`]
+  return first.startsWith("#!") && first.endsWith("\r")
+    ? [`${name}: its lines end as those of Windows do. Save it with LF, and put "* text eol=lf" into .gitattributes`]
+    : []
+}
+
 const checkTool = (
   scope: ToolScope,
   file: RepoFile,
@@ -125,8 +138,9 @@ const checkTool = (
   ]
   if (executable === undefined) return refused(...reasons)
   const capabilities = Result.isSuccess(read) ? capabilitiesOf(read.success.manifest) : []
-  if (tools.some(({ path }) => path === executable))
-    return { stem, executable, unbuilt: false, idle, capabilities, reasons }
+  const program = tools.find(({ path }) => path === executable)
+  if (program !== undefined)
+    return { stem, executable, unbuilt: false, idle, capabilities, reasons: [...reasons, ...programProblems(program)] }
   const unbuilt = tools.some(({ path }) => path.startsWith(`${stem}/`))
   return unbuilt
     ? { stem, executable, unbuilt, idle, capabilities, reasons }

@@ -42,7 +42,8 @@ const HTTPS = new RegExp(String.raw`^https://${HOST}(?::\d{1,5})?/${PATH}$`, "u"
 const SSH = new RegExp(String.raw`^ssh://${USER}${HOST}(?::\d{1,5})?/${PATH}$`, "u")
 const SCP = new RegExp(String.raw`^${USER}${HOST}:(?!//)${PATH}$`, "u")
 const LOCAL = /^\/[^\p{C}]*$/u
-const REF = /^(?!.*(?:\.\.|\/\/|\/\.|@\{|\.lock(?:\/|$)))[A-Za-z0-9_][A-Za-z0-9._+@/-]*(?<![./])$/u
+/** As `git check-ref-format` has it; no blanks of other languages, nothing invisible, and no start that looks like an option or a folder. */
+const REF = /^(?!@$)(?!.*(?:\.\.|\/\/|\/\.|@\{|\.lock(?:\/|$)))[^\s\p{C}~^:?*[\\/.-][^\s\p{C}~^:?*[\\]*(?<![./])$/u
 
 const transportOf = (url: string): CheckedSource["transport"] | undefined => {
   if (LOCAL.test(url)) return "file"

@@ -98,9 +98,13 @@ export const digestOf = ({ bytes }: RepoFile): string => (bytes instanceof Uint8
 const READ =
   /^(?:(?:tools|skills|schemas|profiles)\/[^/]+\.json|skills\/[^/]+\/SKILL\.md|identity\/[^/]+|Dockerfile(?:\.base)?|skills\.lock\.json)$/u
 
+/** Programs of tools that are small enough to be scripts, whose beginning says whether a system can run them. */
+const SCRIPT = /^tools\/[^/]+$/u
+const SCRIPT_BYTES_MAX = 64 * 1024
+
 /** Whether choird reads the file, and would not refuse it for its size alone. */
 export const isRead = ({ bytes, path }: Pick<TreeEntry, "bytes" | "path">): boolean =>
-  bytes <= MANIFEST_BYTES_MAX && READ.test(path)
+  (bytes <= MANIFEST_BYTES_MAX && READ.test(path)) || (bytes <= SCRIPT_BYTES_MAX && SCRIPT.test(path))
 
 const HEADER = /^(\d{6}) (blob|commit|tree) ([0-9a-f]{40}|[0-9a-f]{64}) +(\d+|-)$/u
 

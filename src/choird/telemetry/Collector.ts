@@ -3,7 +3,7 @@ import { ConfigProvider, Effect, Layer, Logger, Redacted, References, Schema, St
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { SessionTracer } from "./Telemetry.ts"
-import { layerUndiciClient } from "#src/shared/wire/undiciClient.ts"
+import { layerOutsideClient } from "#src/shared/wire/undiciClient.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 
 /** Requests to a telemetry collector that run at once; further ones are dropped. */
@@ -93,7 +93,7 @@ export const layerCollector = ({ endpoint, interval_ms, secret, version }: Colle
       Layer.effect(
         HttpClient.HttpClient,
         Effect.map(HttpClient.HttpClient, (client) => bounded(client, secret !== undefined))
-      ).pipe(Layer.provide(layerUndiciClient({}))),
+      ).pipe(Layer.provide(layerOutsideClient({}))),
       // Its name comes from config.json, not from the environment in which choird was started.
       ConfigProvider.layer(ConfigProvider.fromUnknown({}))
     ])

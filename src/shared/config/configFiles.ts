@@ -124,7 +124,7 @@ const decode = <S extends Schema.Constraint & Schema.Top>(schema: S) => {
     Effect.gen(function* () {
       const value = yield* Effect.try({
         try: (): unknown => JSON.parse(text),
-        catch: (cause) => refused(file, syntaxProblem(text, cause), VALIDATE)
+        catch: () => refused(file, syntaxProblem(text), VALIDATE)
       })
       const repeated = repeatedKeys(text).map(repeatedProblem(text))
       if (repeated.length > 0) return yield* new ConfigRefused({ file, problems: repeated, hint: VALIDATE })
@@ -145,7 +145,7 @@ export const secretReferences = (
     secret === undefined ? [] : [{ path: path.join("."), secret }]
   )
 
-const PLACEHOLDER = /^(\.{3}|<[^<>]*>|change[-_ ]?me|todo)$/iu
+const PLACEHOLDER = /^(\.{3}|<[^<>]*>|change[-_ ]?me|todo|\$\{[^{}]*\}|\$[a-z_]+)$/iu
 
 const placeholders = (value: unknown, path: ReadonlyArray<string>): ReadonlyArray<ConfigWarning> => {
   if (typeof value === "string")
@@ -177,6 +177,28 @@ const requestAddresses = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
       : []
   )
 
+/** Telegram names a chat by a number; nothing else ever fits a message. */
+const telegramIds = ({ dms, gateways }: Config): ReadonlyArray<ConfigWarning> =>
+  Object.entries(dms).flatMap(([name, { gateway, user_id }]) =>
+    Object.entries(gateways).some(([key, { type }]) => key === gateway && type === "telegram") &&
+    !/^-?\d+$/u.test(user_id)
+      ? [
+          {
+            path: `dms.${name}.user_id`,
+            message: `is not a number, as Telegram has them, so no message ever fits: choirctl dm pair ${name} --gateway ${gateway} finds it out`
+          }
+        ]
+      : []
+  )
+
+/** Bytes that no text has are read as a sign of their own, which then stands in a name or a prompt. */
+const oddBytes = (file: string, text: string): ReadonlyArray<ConfigWarning> => {
+  const at = text.indexOf("\u{fffd}")
+  if (at === -1) return []
+  const line = text.slice(0, at).split("\n").length
+  return [{ path: file, message: `has bytes that are not UTF-8 in line ${line}: save it as UTF-8` }]
+}
+
 const modelQuirks = ({ models }: Config): ReadonlyArray<ConfigWarning> =>
   Object.entries(models).flatMap(([name, model]) =>
     quirkWarnings(model).map(({ key, message }) => ({ path: `models.${name}.${key}`, message }))
@@ -194,6 +216,7 @@ const warningsOf = (config: Config, secrets: SecretsFile): ReadonlyArray<ConfigW
   ...placeholders(config, []),
   ...nestedWorkspaces(config),
   ...requestAddresses(config),
+  ...telegramIds(config),
   ...modelQuirks(config),
   ...unpricedBudget(config),
   ...(config.runtime.type === "docker"
@@ -224,10 +247,11 @@ export const loadFiles = Effect.fn("configFiles.load")(function* (
 ): Effect.fn.Return<ConfigFiles, ConfigRefused> {
   const folder = yield* openHome(home)
   const configFile = join(folder, name)
-  const config = yield* readText(configFile, false).pipe(Effect.flatMap((text) => decodeConfig(configFile, text)))
+  const text = yield* readText(configFile, false)
+  const config = yield* decodeConfig(configFile, text)
   const exposed = clearTextProblems(config)
   if (exposed.length > 0)
     return yield* new ConfigRefused({ file: configFile, problems: exposed.map(decoderText), hint: VALIDATE })
   const secrets = yield* readSecrets(folder)
-  return { home: folder, config, secrets, warnings: warningsOf(config, secrets) }
+  return { home: folder, config, secrets, warnings: [...oddBytes(name, text), ...warningsOf(config, secrets)] }
 })

@@ -40,7 +40,7 @@ export const allSkillProblems = (spec: SkillSpec, tools?: ToolCapabilities): Rea
 
 /** The value of a text, or where it stops being JSON. */
 const parse = (text: string): Result.Result<unknown, { readonly message: string }> =>
-  Result.try({ try: (): unknown => JSON.parse(text), catch: (cause) => ({ message: syntaxProblem(text, cause) }) })
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => ({ message: syntaxProblem(text) }) })
 
 /** The value of a skill's text, where it has no more states than a skill may have. */
 const decodeText = (text: string): Result.Result<unknown, { readonly message: string }> =>

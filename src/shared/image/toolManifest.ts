@@ -7,6 +7,7 @@ import { SecretName } from "#schema/Ids.ts"
 import { PROPOSE, ToolLlmView, ToolManifest, ToolRuntimeView } from "#schema/Tool.ts"
 import { decoderProblems, type Problem, problemText } from "#src/shared/config/configProblems.ts"
 import { plainReason } from "#src/shared/config/plainReason.ts"
+import { syntaxProblem } from "#src/shared/text/jsonSyntax.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { repeatedKeys } from "#src/shared/config/jsonKeys.ts"
 import { decodeBounded, depthProblem } from "./boundedJson.ts"
@@ -78,11 +79,7 @@ const parse = (text: string): Result.Result<unknown, string> => {
   if (text.trim() === "") return Result.fail("the file is empty: it must be JSON")
   return Result.try({
     try: () => JSON.parse(text) as unknown,
-    catch: (error) => {
-      const position = error instanceof Error ? /at position (\d+)/u.exec(error.message)?.[1] : undefined
-      const before = position === undefined ? text : text.slice(0, Number(position))
-      return `it is not JSON: look at line ${before.split("\n").length}`
-    }
+    catch: () => syntaxProblem(text)
   })
 }
 

@@ -2,7 +2,8 @@
  * `fetch` for Choir's programs, over the one HTTP client that they have. Node's own unpacks whatever a server sends, asked for or not, in the process that
  * has Choir's secrets; this one asks for plain bodies and refuses all others.
  */
-import type { Agent, Dispatcher } from "@effect/platform-node/Undici"
+import type { Dispatcher } from "@effect/platform-node/Undici"
+import { makeOutsideConnections, type OutsideConnections } from "./wayOut.ts"
 
 /** Statuses of answers without a body. */
 const WITHOUT_BODY = new Set([101, 204, 205, 304])
@@ -28,7 +29,7 @@ export const isPlainBody = (encoding: string | undefined): boolean =>
 /** The words of a refusal. */
 export const COMPRESSED = "the server sent a compressed answer, which was not asked for"
 
-let agent: Agent | undefined
+let connections: OutsideConnections | undefined
 
 interface Packed {
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | null
@@ -93,12 +94,12 @@ const answer = ({ body, headers, statusCode }: Dispatcher.ResponseData, init: Pl
 export const plainFetch = async (url: string | URL, init: PlainInit = {}): Promise<Response> => {
   // The names of a CommonJS module are not there for a bundle in parts, its default is.
   const { default: undici } = await import("@effect/platform-node/Undici")
-  agent ??= new undici.Agent({ allowH2: false })
+  connections ??= makeOutsideConnections(undici, {})
   const { body, headers } = await packed(init.body)
   let got: Dispatcher.ResponseData
   try {
     got = await undici.request(url, {
-      dispatcher: agent,
+      dispatcher: connections.dispatcher,
       method: init.method ?? "GET",
       headers: { accept: "*/*", ...headers, ...init.headers, "accept-encoding": "identity" },
       body: body as NonNullable<Parameters<typeof undici.request>[1]>["body"] & {},

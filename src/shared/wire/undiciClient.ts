@@ -1,8 +1,9 @@
 /** The HTTP client of choird and of agents: undici, with the one limit that its adapter takes away. It takes plain bodies and unpacks nothing. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import type { Agent } from "@effect/platform-node/Undici"
-import { Effect, Layer } from "effect"
+import type { Agent, Dispatcher } from "@effect/platform-node/Undici"
+import { Effect, Layer, type Scope } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
+import { makeOutsideConnections } from "./wayOut.ts"
 import { COMPRESSED, isPlainBody } from "./plainFetch.ts"
 
 interface UndiciClientOptions extends Agent.Options {
@@ -27,12 +28,33 @@ const takingPlainBodies = (client: HttpClient.HttpClient): HttpClient.HttpClient
     )
   )
 
+/** As {@link layerUndiciClient}, for servers outside of this host: through the proxies that it is to use. */
+export const layerOutsideClient = ({ idle_ms = 0, ...options }: Omit<UndiciClientOptions, "origin">) =>
+  layerOver(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        // The names of a CommonJS module are not there for a bundle in parts, its default is.
+        const { default: undici } = await import("@effect/platform-node/Undici")
+        return makeOutsideConnections(undici, options)
+      }),
+      ({ destroy }) => Effect.promise(destroy)
+    ).pipe(Effect.map(({ dispatcher }) => dispatcher)),
+    { bodyTimeout: idle_ms }
+  )
+
 /** Fresh, because clients otherwise share one memoized layer whatever their options are. */
 export const layerUndiciClient = ({ idle_ms = 0, origin, ...options }: UndiciClientOptions) => {
   // The adapter sets the time of each request to an hour, so that it has to be set once more below it.
   const fixed = origin === undefined ? { bodyTimeout: idle_ms } : { bodyTimeout: idle_ms, origin }
-  const dispatcher = Effect.map(NodeHttpClient.makeDispatcherOptions({ ...options, allowH2: false }), (agent) =>
-    agent.compose((dispatch) => (request, handler) => dispatch({ ...request, ...fixed }, handler))
+  return layerOver(NodeHttpClient.makeDispatcherOptions({ ...options, allowH2: false }), fixed)
+}
+
+const layerOver = (
+  agent: Effect.Effect<Dispatcher, never, Scope.Scope>,
+  fixed: { readonly bodyTimeout: number; readonly origin?: string }
+) => {
+  const dispatcher = Effect.map(agent, (over) =>
+    over.compose((dispatch) => (request, handler) => dispatch({ ...request, ...fixed }, handler))
   )
   const undici = Layer.provide(
     NodeHttpClient.layerUndiciNoDispatcher,

@@ -178,6 +178,26 @@ describe("Workspace", () => {
     )
   )
 
+  it.effect(
+    "lists odd names on one line each, as a call's input takes them, and refuses a path in a shell's home",
+    () =>
+      inWorkspace(
+        Effect.fnUntraced(function* ({ workspace, root }) {
+          writeFileSync(join(root, "two\nlines"), "x")
+          writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x62, 0xff])]), "x")
+          const { entries } = yield* workspace.list(".")
+          const odd = String.raw`"two\nlines"`
+          assert.include(entries, odd)
+          assert.isTrue(entries.some((name) => name.includes("not UTF-8: only a command can open it")))
+          assert.strictEqual(new TextDecoder().decode((yield* workspace.read(JSON.parse(odd) as string)).bytes), "x")
+          for (const path of ["~", "~/notes.txt"]) {
+            const error = yield* Effect.flip(workspace.read(path))
+            assert.match(error.message, /begins with ~.*such as notes\.txt/u)
+          }
+        })
+      )
+  )
+
   it.effect("lists a folder by what its entries are, up to a limit", () =>
     inWorkspace(
       Effect.fnUntraced(function* ({ workspace, root, outside }) {

@@ -74,6 +74,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["runtime.cpus", 1, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
   ["transport.http", { listen: "127.0.0.1:1" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["telemetry.prometheus", { listen: "127.0.0.1:9464" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
+  ["tls.ca_file", "/etc/ca.pem", "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["embedding.dimensions", 3, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
   ["global_repo.ref", "x", "changed", `choirctl agent build agent-1 && ${RESTART}`, "choirctl agent build agent-1"],
   [

@@ -240,6 +240,19 @@ describe("Merge", () => {
     assert.deepStrictEqual(executables, ["tools/global/x/bin/run"])
   })
 
+  it.each([
+    ["#!/bin/sh\r\necho 1\r\n", "its program tools/x cannot be run: its lines end as those of Windows do"],
+    ["\u{feff}#!/bin/sh\n", "its program tools/x cannot be run: it begins with a byte order mark"],
+    [
+      "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+      "its program tools/x cannot be run: it is a pointer of Git LFS"
+    ]
+  ])("names a program that no system can run: %j", (program, words) => {
+    const merged = mergeOf({}, { "tools/x.json": manifest("x"), "tools/x": program }, {})
+    const reasons = Result.isFailure(merged) ? merged.failure.problems.map(({ reason }) => reason).join("\n") : ""
+    assert.include(reasons, words)
+  })
+
   it("names every mistake of a tool at once: in its manifest, its secrets, its name and its executable", () => {
     const text = manifest("words.count", {
       exec_path: "count",

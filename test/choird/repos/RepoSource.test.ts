@@ -50,7 +50,18 @@ describe("RepoSource", () => {
     assert.notMatch(Result.isFailure(checked) ? checked.failure.message : "", /secret|token@|\n/u)
   })
 
-  it.each(["main", "v1.0", "feature/x", "release-1_2+3", "a".repeat(40), "refs"])("accepts the ref %s", (ref) => {
+  it.each([
+    "main",
+    "v1.0",
+    "feature/x",
+    "feature/a+b@c#1",
+    "ünïcode/日本",
+    "+x",
+    "a(b)!,;=%&'$",
+    "release-1_2+3",
+    "a".repeat(40),
+    "refs"
+  ])("accepts the ref %s", (ref) => {
     assert.isTrue(Result.isSuccess(checkSource({ url: "/srv/x", ref })))
   })
 
@@ -74,7 +85,13 @@ describe("RepoSource", () => {
     "@{1}",
     "a@{1}",
     "a\0",
-    "é",
+    "@",
+    "a\\b",
+    "a[b",
+    "a?",
+    "a\u00A0b",
+    "a\u202Eb",
+    "a\tb",
     "a".repeat(201)
   ])("refuses the ref %j (R75)", (ref) => {
     assert.isTrue(Result.isFailure(checkSource({ url: "/srv/x", ref })))

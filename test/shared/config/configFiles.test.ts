@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Runtime } from "effect"
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { CONFIG_BYTES_MAX, hasValue, loadFiles } from "#src/shared/config/configFiles.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
@@ -56,6 +56,29 @@ describe("configFiles", () => {
       assert.isTrue(hasValue(files.secrets, SecretName.make("small-key")))
       assert.notInclude(JSON.stringify(files), SECRET)
     })
+  )
+
+  it.effect(
+    "warns of a bot's chat that is not a number, of a key that nothing fills in, and of bytes that are not UTF-8",
+    () =>
+      Effect.gen(function* () {
+        const dms = { phone: { gateway: "bot", user_id: "@ada" } }
+        const gateways = { bot: { type: "telegram", secret: "bot-token" } }
+        const home = yield* makeHome(
+          { ...CONFIG, gateways, dms },
+          { "small-key": "${OPENAI_API_KEY}", "bot-token": "$TOKEN" }
+        )
+        const file = join(home, "config.json")
+        const bytes = Buffer.from(readFileSync(file, "utf8").replace("/srv/main", "/srv/m\u0001"))
+        bytes[bytes.indexOf(1)] = 0xe4
+        const warned = (yield* loadFiles(home)).warnings.map(({ message, path }) => `${path}: ${message}`).join("\n")
+        assert.match(warned, /dms\.phone\.user_id: is not a number.*choirctl dm pair phone --gateway bot/u)
+        assert.match(warned, /the secret "small-key" is a placeholder/u)
+        assert.match(warned, /the secret "bot-token" is a placeholder/u)
+        writeFileSync(file, bytes)
+        const [first] = (yield* loadFiles(home)).warnings
+        assert.match(first?.message ?? "", /bytes that are not UTF-8 in line 1/u)
+      })
   )
 
   it.effect("warns of a cost limit that an unpriced model escapes, and of a model that Docker cannot reach", () =>

@@ -43,7 +43,7 @@ describe("readToolManifest", () => {
   it.each([
     ["", "the file is empty: it must be JSON"],
     ["[]", "it must be an object"],
-    ['{\n  "llm": {\n    "name" "x"\n', "it is not JSON: look at line 3"],
+    ['{\n  "llm": {\n    "name" "x"\n', "it is not valid JSON (line 3 column 12)"],
     [manifest({ description: "" }), "llm.description: it must not be empty"],
     [manifest({}, { network: "yes" }), "runtime.network: it must be true or false"],
     [manifest({ name: "choir.exec" }), "llm.name: a built-in tool has the name choir.exec: choose another"],

@@ -26,6 +26,8 @@ import { APART_WORDS, weakestApart } from "#src/shared/program/callsApart.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
+import { hostWayOut } from "#src/choird/config/hostWayOut.ts"
+import { PROXY_LIMITS } from "#src/shared/wire/proxies.ts"
 import { statusWarnings } from "./statusWarnings.ts"
 
 /**
@@ -47,6 +49,9 @@ export const networkRow = (
         detail: "cannot be cut off here: each command counts as acting outside, and a person is asked"
       }
 }
+
+/** The words of a host with a proxy on what does not go through it. */
+const proxyWarnings = (): ReadonlyArray<string> => (hostWayOut()?.proxies === undefined ? [] : [PROXY_LIMITS])
 
 const NOT_STARTED: Health = { ok: false, detail: "not started" }
 const CONSOLE: Health = { ok: true, detail: "choirctl chat" }
@@ -101,7 +106,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const runs = yield* Runs
   const usage = yield* WorkspaceUsage
   const started_ms = yield* monotonicMs
-  const host = hostWarnings(config.home)
+  const host = [...hostWarnings(config.home), ...proxyWarnings()]
   const stored = databaseDefect(
     Effect.all({
       undeliverable: outbox.undeliverable,
