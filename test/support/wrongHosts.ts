@@ -309,5 +309,69 @@ export const WRONG_HOSTS: ReadonlyArray<WrongHost> = [
     user: STRANGER,
     prepare: `chown -R 0:0 "$home/data"`,
     expected: { code: 75, says: /Permission denied|EACCES[^]*chown -R/u }
+  },
+  {
+    name: "has lost the folder in which choird is started",
+    prepare: `mkdir "$work/gone"; cd "$work/gone"; rmdir "$work/gone"`,
+    expected: { works: true }
+  },
+  {
+    name: "has a PATH without the programs of the system",
+    env: () => ({ PATH: "/nonexistent" }),
+    expected: { code: 78, says: /flock is not in PATH \(apt install util-linux, or correct PATH\)/u }
+  },
+  {
+    name: "lets a process write small files alone",
+    prepare: `rm -r "$home/data"; ulimit -f 100`,
+    expected: { code: 75, says: /EFBIG.*ulimit -f unlimited/u }
+  },
+  {
+    name: "names a file of authorities that is not there",
+    env: () => ({ NODE_EXTRA_CA_CERTS: "/nonexistent/ca.pem" }),
+    expected: {
+      code: 78,
+      says: /NODE_EXTRA_CA_CERTS names \/nonexistent\/ca\.pem, which cannot be used: no such file/u
+    }
+  },
+  {
+    name: "names a proxy of SOCKS",
+    env: () => ({ https_proxy: "socks5h://ada:hunter2@127.0.0.1:1080" }),
+    expected: { code: 78, says: /HTTPS_PROXY names a proxy of socks5h, and Choir knows those of http and https/u }
+  },
+  {
+    name: "names a proxy without a scheme",
+    env: () => ({ HTTPS_PROXY: "proxy.example:3128" }),
+    expected: { works: true }
+  },
+  {
+    name: "has a folder in the place of config.json",
+    prepare: `rm "$home/config.json"; mkdir "$home/config.json"`,
+    expected: { code: 78, says: /it is a folder, as Docker makes one instead of a missing file[^]*rmdir/u }
+  },
+  {
+    name: "has an empty config.json after a loss of power",
+    prepare: `: > "$home/config.json"`,
+    expected: { code: 78, says: /it is empty, which is not valid JSON/u }
+  },
+  {
+    name: "has a socket and a lock of a choird that was killed",
+    prepare: `echo 1 > "$home/choird.lock"; mkdir -p "$home/socks"; node -e "require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 9))" "$home/socks/choird.sock" || true`,
+    expected: { works: true }
+  },
+  {
+    name: "has a read-only root, but for the home and a folder for temporary files",
+    prepare: `mount --bind "$work" "$work"; mount -o remount,ro,bind /`,
+    env: ({ work }) => ({ TMPDIR: work }),
+    expected: { works: true }
+  },
+  {
+    name: "has neither users nor hosts nor name servers",
+    prepare: `for file in passwd hosts resolv.conf nsswitch.conf; do mount --bind /dev/null "/etc/$file"; done`,
+    expected: { works: true }
+  },
+  {
+    name: "has a home that others can read, as a new volume is",
+    prepare: `chmod 755 "$home"`,
+    expected: { code: 78, says: /its permissions are 755 and must be 700[^]*chmod 700/u }
   }
 ]

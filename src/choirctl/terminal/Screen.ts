@@ -75,7 +75,12 @@ export const endWithReader: Effect.Effect<void> = Effect.sync(() => {
 
 /** Lets any other command run to its end without its output; its exit code reports the result. */
 export const surviveClosedPipes = (): void => {
-  process.stdout.on("error", () => {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // A reader that has gone wants no more; a disk that is full has lost what the command was asked for.
+    if (error.code !== "EPIPE") {
+      process.stderr.write(`error: the output cannot be written: ${error.message}\n`)
+      process.exit(1)
+    }
     if (prints_only) process.exit(0)
   })
   process.stderr.on("error", () => undefined)

@@ -63,6 +63,7 @@ const EMBEDDED_CLOSE_MS_MAX = 10_000
 /** Refusals of the system, which say nothing about the database itself, and the fix of each. */
 const HOST_FIXES: ReadonlyArray<readonly [RegExp, string]> = [
   [/\bENOSPC\b|\bEDQUOT\b/u, "Free some space on its disk: an empty one takes 40 MB. The database is as it was"],
+  [/\bEFBIG\b/u, "Let choird write larger files: ulimit -f unlimited. The database is as it was"],
   [/\bEROFS\b/u, "Put the home on a disk that may be written to. The database is as it was"],
   [
     /\bEACCES\b|\bEPERM\b/u,

@@ -98,6 +98,12 @@ const readText = (file: string, secret: boolean) =>
       const descriptor = openSync(file, flags)
       try {
         const stat = fstatSync(descriptor)
+        if (stat.isDirectory())
+          throw refused(
+            file,
+            "it is a folder, as Docker makes one instead of a missing file",
+            `rmdir ${file}, then ${initHint(dirname(file))}`
+          )
         if (!stat.isFile()) throw refused(file, "it is not a regular file", initHint(dirname(file)))
         if (stat.size > CONFIG_BYTES_MAX)
           throw refused(file, `it is larger than ${CONFIG_BYTES_MAX} bytes`, "shorten it")

@@ -135,7 +135,8 @@ export const noexecProblem = (folder: string): HostProblem | undefined => {
 
 /** A time zone that Node does not know counts as UTC, without a word. */
 export const timeZoneProblem = (name = process.env["TZ"]): HostProblem | undefined => {
-  if (name === undefined || name === "") return undefined
+  // A path, as some systems have it, is the host's own zone.
+  if (name === undefined || name === "" || /^:?\//u.test(name)) return undefined
   try {
     new Intl.DateTimeFormat("en", { timeZone: name.replace(/^:/u, "") }).format(0)
     return undefined

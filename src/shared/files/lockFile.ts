@@ -93,7 +93,11 @@ const flock = (path: string, descriptor: number, mode: "-s" | "-x") =>
     let words = ""
     child.stderr?.on("data", (bytes: Buffer) => (words += bytes.toString()))
     child.once("error", (error: NodeJS.ErrnoException) =>
-      fail(error.code === "ENOENT" ? "the program flock is missing (apt install util-linux)" : error.message)
+      fail(
+        error.code === "ENOENT"
+          ? "the program flock is not in PATH (apt install util-linux, or correct PATH)"
+          : error.message
+      )
     )
     child.once("close", (code, signal) => {
       if (code === 0 || (code === CONFLICT && words === "")) resume(Effect.succeed(code === 0))

@@ -20,6 +20,12 @@ export const startProgram = async (
     return
   }
   withoutWasmInlining()
+  // A folder that was removed after somebody went there: whatever asks for it would fail with the name of a system call.
+  try {
+    process.cwd()
+  } catch {
+    process.chdir("/")
+  }
   // Under a umask that takes its own rights from the owner, no program could read what it has just written.
   const mask = process.umask(0o077)
   process.umask(mask & 0o077)

@@ -96,7 +96,9 @@ describe("the process that reads a mail", () => {
 
   it.effect("takes its memory with it", () =>
     Effect.gen(function* () {
-      const { message: problem } = yield* Effect.flip(read("const all = []; for (;;) all.push(new Array(1000).fill({}))"))
+      const { message: problem } = yield* Effect.flip(
+        read("const all = []; for (;;) all.push(new Array(1000).fill({}))")
+      )
       assert.strictEqual(problem, "the mail cannot be read: it takes too much memory")
     }).pipe(Effect.scoped)
   )

@@ -22,7 +22,9 @@ describe("what a host lacks", () => {
       clockProblem(Date.UTC(2026, 0, 1)),
       longHomeProblem(`/${"x".repeat(64)}`),
       noexecProblem(folder),
-      ...["", "UTC", ":Europe/Berlin", "Asia/Kathmandu", undefined].map((name) => timeZoneProblem(name ?? ""))
+      ...["", "UTC", ":/etc/localtime", ":Europe/Berlin", "Asia/Kathmandu", undefined].map((name) =>
+        timeZoneProblem(name ?? "")
+      )
     ]
     rmSync(folder, { recursive: true })
     assert.deepStrictEqual(

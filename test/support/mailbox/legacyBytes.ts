@@ -9,7 +9,8 @@ const tableOf = (set: string): ReadonlyMap<string, ReadonlyArray<number>> => {
   const made = new Map<string, ReadonlyArray<number>>()
   const add = (...bytes: ReadonlyArray<number>) => {
     const character = decoder.decode(Uint8Array.from(bytes))
-    if (Array.from(character).length === 1 && character !== "\u{fffd}" && !made.has(character)) made.set(character, bytes)
+    if (Array.from(character).length === 1 && character !== "\u{fffd}" && !made.has(character))
+      made.set(character, bytes)
   }
   for (let byte = 0; byte < 256; byte++) add(byte)
   if (/^(?:shift_jis|gbk|big5|euc-kr|euc-jp)$/u.test(set))
