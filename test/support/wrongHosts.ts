@@ -17,7 +17,7 @@ export const HOST_START_MS_MAX = 20_000
 const HOST_STOP_MS_MAX = 10_000
 
 /** A user that this machine does not have. */
-export const STRANGER = 12_345
+const STRANGER = 12_345
 
 export interface WrongHost {
   /** What is wrong, as the name of a test. */

@@ -10,7 +10,7 @@ import { proxiesOf, proxyProblems } from "#src/shared/wire/proxies.ts"
 import { takeWayOut } from "#src/shared/wire/wayOut.ts"
 
 /** The file of a home with all authorities that are trusted, for git, which takes no further ones. */
-export const AUTHORITIES_FILE = "authorities.pem"
+const AUTHORITIES_FILE = "authorities.pem"
 
 /** A file of authorities or a proxy that cannot be used. */
 export class WayOutRefused extends Schema.TaggedError<WayOutRefused>()("WayOutRefused", {
