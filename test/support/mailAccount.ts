@@ -2,6 +2,7 @@
 import { writeFileSync, mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { EmailAccount } from "#schema/EmailAccount.ts"
 import { CallId, EDGE, SecretName } from "#schema/Ids.ts"
 import { emailCheck } from "#src/agent/tools/emailCheck.ts"
@@ -58,7 +59,8 @@ export const mailTools = Effect.fnUntraced(function* (
   return {
     root,
     send: (n: number | string, input: unknown) => run(send, input, mailCall(n)),
-    receive: (input: unknown) => run(receive, input, callIdOf("s-1-0-0")),
+    // A process reads a mail, and is waited for.
+    receive: (input: unknown) => TestClock.withLive(run(receive, input, callIdOf("s-1-0-0"))),
     check: (input: unknown) => run(check, input, callIdOf("s-1-0-0")),
     /** A call that is prepared, with what a person is shown of its files, and not run yet. */
     prepareSend: (n: number | string, input: unknown) =>

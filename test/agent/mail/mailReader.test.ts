@@ -58,14 +58,14 @@ socket.on("error", ({ code }) => {
 `
 
 describe("the process that reads a mail", () => {
-  it.effect("reads it", () =>
+  it.live("reads it", () =>
     Effect.gen(function* () {
       const { from, text } = yield* read()
       assert.deepStrictEqual([from, text], ["ada@example.org", "hi"])
     }).pipe(Effect.scoped)
   )
 
-  it.effect("has no files, no programs, no network and no secrets", () =>
+  it.live("has no files, no programs, no network and no secrets", () =>
     Effect.gen(function* () {
       const { text } = yield* read(CURIOUS)
       const tried: unknown = JSON.parse(text)
@@ -79,7 +79,7 @@ describe("the process that reads a mail", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is not believed in what it reports", () =>
+  it.live("is not believed in what it reports", () =>
     Effect.gen(function* () {
       const lying = {
         ...REPORT,
@@ -94,7 +94,7 @@ describe("the process that reads a mail", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("takes its memory with it", () =>
+  it.live("takes its memory with it", () =>
     Effect.gen(function* () {
       const { message: problem } = yield* Effect.flip(
         read("const all = []; for (;;) all.push(new Array(1000).fill({}))")
