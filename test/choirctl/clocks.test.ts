@@ -10,7 +10,8 @@ const TIME_OF_DAY: TimeOfDay = {
   "commands/approval.ts": ["how long stored requests wait, for people", 3],
   "commands/memory.ts": "the age of what is remembered",
   "commands/runs.ts": ["the age of runs by the times of their events, for people", 3],
-  "commands/session.ts": ["the age of sessions and signals, for people", 2]
+  "commands/session.ts": ["the age of sessions and signals, for people", 2],
+  "doctor/hostChecks.ts": "whether the clock is set"
 }
 
 it("no code of choirctl computes a span from the time of day", () => {
