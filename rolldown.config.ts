@@ -9,11 +9,12 @@ import { CODE, MAIL, MAIL_READER } from "./src/shared/program/compiledProgram.ts
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
 const DIST = process.env["CHOIR_DIST"] ?? "dist"
+const JSON_READER = "jsonc-parser"
 const EXTERNAL = [
   /^@electric-sql\//,
   "@vscode/ripgrep",
   "grammy",
-  "jsonc-parser",
+  JSON_READER,
   "playwright-core",
   /^gpt-tokenizer\/bpeRanks\//
 ]
@@ -190,12 +191,19 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
     }
   })
 
+/** The reader of JSON in the form that can be bundled: a sandbox has no packages. */
+const jsonReader: Plugin = {
+  name: "json reader",
+  resolveId: (id) =>
+    id === JSON_READER ? join(dirname(fileURLToPath(import.meta.resolve(JSON_READER))), "../esm/main.js") : undefined
+}
+
 /** The agent itself as one function, which src/shared/program/compiledProgram.ts runs in the form that V8 compiled it to. */
 const agentCode = defineConfig({
   input: "src/agent/main.ts",
-  plugins: [mailApart, ...SLIM, asFunction, contents(`choir-agent${CODE}`)],
+  plugins: [mailApart, jsonReader, ...SLIM, asFunction, contents(`choir-agent${CODE}`)],
   platform: "node",
-  external: EXTERNAL,
+  external: EXTERNAL.filter((name) => name !== JSON_READER),
   // The HTTP client as Node has it in itself: without the parser that is being tried out.
   transform: { define: { esbuildDetection: "'node'" } },
   output: {
