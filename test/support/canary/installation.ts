@@ -65,7 +65,14 @@ const configOf = ({ endpoint, https, made, otlp, ssh, sshUrl, sshd, telegram }: 
     agents: {
       [AGENT]: {
         repo: { url: `https://${https.host}/agent.git` },
-        defaults: { workspace: "main", llm: "test", core_llm: "core", dm: "phone", git_identity: "web" }
+        defaults: {
+          workspace: "main",
+          llm: "test",
+          core_llm: "core",
+          dm: "phone",
+          git_identity: "web",
+          search: "search-a"
+        }
       }
     },
     telemetry: { otlp: { endpoint: otlp, secret: used.otlp.name, interval_ms: 1000 } },
