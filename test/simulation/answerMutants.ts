@@ -53,8 +53,8 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "cut-call-begins",
     file: "src/shared/model/Answer.ts",
-    find: "const isWhole = !isCut || index < calls.length - 1",
-    replace: "const isWhole = true",
+    find: "callOf(call, !isCut || index < calls.length - 1)",
+    replace: "callOf(call, true)",
     knownSeed: 40,
     breaks: ["P1"]
   },

@@ -115,7 +115,7 @@ const DeltaInput = Schema.Struct({
     Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys that no longer hold" })
   ),
   add_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes of messages, session ids of hits" })
+    Schema.Array(Reference).annotate({ description: "Hashes, session ids" })
   ),
   remove_references: Schema.optionalKey(Schema.Array(Reference))
 })

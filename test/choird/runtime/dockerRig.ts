@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { Effect, Layer, Schema, type Scope } from "effect"
 import { build } from "rolldown"
 import { afterAll } from "vitest"
@@ -24,12 +25,16 @@ const NoImages = Layer.succeed(DockerImages, {
   has: () => Effect.succeed(true)
 })
 
+/** The form of a package that can be bundled, as rolldown.config.ts has it for the agent. */
+const JSON_READER = fileURLToPath(import.meta.resolve("jsonc-parser")).replace("/umd/", "/esm/")
+
 /** One file that needs nothing but Node. */
 const bundle = (name: string, file: string) =>
   Effect.promise(() =>
     build({
       input: join(import.meta.dirname, name),
       platform: "node",
+      resolve: { alias: { "jsonc-parser": JSON_READER } },
       output: { file, format: "esm", codeSplitting: false },
       logLevel: "silent"
     })
