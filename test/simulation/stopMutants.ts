@@ -74,7 +74,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
       ? {`,
     replace: `    state.edge.turn?.kind === "turn" && state.cores.size > 0
       ? {`,
-    knownSeed: 3,
+    knownSeed: 6,
     breaks: ["L1"]
   },
   {
@@ -90,7 +90,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: `  yield* endJobs("budget", how.limit)\n`,
     replace: "",
-    knownSeed: 3,
+    knownSeed: 9,
     breaks: ["W2"]
   }
 ]
