@@ -195,7 +195,7 @@ export const ToolSummary = Schema.Struct({
   effect: Schema.NullOr(Schema.String),
   exposure: Schema.NullOr(Schema.String),
   description: Schema.NullOr(Schema.String),
-  /** Of a tool of a repository, as its manifest names it. */
+  /** The version in a repository tool's manifest. */
   version: Schema.optionalKey(Schema.String),
   /** Why the agent does not have this tool at the moment; absent for one that it has. */
   not_offered: Schema.optionalKey(Schema.String)

@@ -18,7 +18,7 @@ export interface FoundLine {
   readonly path: string
   /** From 1; `undefined` where a line was too long to tell it. */
   readonly line: number | undefined
-  /** Of a long line the part around its first match, with marks of how many characters are cut. */
+  /** The line; if it is long, the part around its first match, marked with how many characters are cut. */
   readonly text: string
 }
 

@@ -22,7 +22,7 @@ export type HomeRecord = typeof HomeRecord.Type
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(HomeRecord))
 
-/** The record of a home; none where there is none that can be read. */
+/** The record of a home; undefined if it has no readable one. */
 export const readHomeRecord = (home: string): HomeRecord | undefined => {
   try {
     return Option.getOrUndefined(decodeRecord(readFileSync(join(home, HOME_RECORD), "utf8")))

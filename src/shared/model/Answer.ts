@@ -208,7 +208,7 @@ const choiceError = (body: unknown): unknown => {
   return Predicate.hasProperty(first, "error") && first.error !== null ? first.error : undefined
 }
 
-/** An error that says itself what it is: MiniMax puts one into each answer, whose code 0 is none. */
+/** An error inside an answer: MiniMax puts one into each answer, and its code 0 means no error. */
 const bareError = (body: unknown): unknown => {
   if (Predicate.hasProperty(body, "object") && body.object === "error") return body
   if (ANSWER_KEYS.some((key) => has(body, key))) return undefined

@@ -209,7 +209,7 @@ export const chatAssembler = (): Assembler => {
       ...(old === undefined ? [] : [old])
     ]
   }
-  /** A piece in place of a delta; of one that repeats what came before only the rest is new, and behind deltas there is none. */
+  /** A piece in place of a delta; if it repeats what came before, only the rest is new, and after deltas nothing is. */
   const addMessage = (piece: Piece): ReadonlyArray<Delta> => {
     if (hasDeltas) return []
     const text = wordsIn(piece.content)

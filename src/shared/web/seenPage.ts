@@ -44,7 +44,7 @@ export const removeUnseen = (document: HtmlDocument): void => {
     const own = lookOf(element, parent?.look ?? FIRST_LOOK, sheet)
     // Within it everything is gone, whatever its own style says.
     if (own.isGone) return node.remove()
-    // What is left is seen, so that nobody behind has to guess by the style.
+    // What is left is visible, so later steps need not look at the style.
     node.removeAttribute("style")
     const styled: Styled = { ...element, look: own }
     for (const child of Array.from(node.childNodes)) {

@@ -7,7 +7,7 @@ export const PROXY_LIMITS =
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** A variable in lower case counts first, as for curl. An empty one is none. */
+/** A variable in lower case counts first, as for curl. An empty one does not count. */
 const variable = (environment: Environment, name: string): string | undefined =>
   [environment[name.toLowerCase()], environment[name]].find((value) => value !== undefined && value !== "")
 

@@ -65,7 +65,7 @@ describe("ordinary messages", () => {
     })
   )
 
-  it.effect("may have ids that are far apart, and a forwarded command is none", () =>
+  it.effect("may have ids that are far apart, and a forwarded command is not a command", () =>
     Effect.gen(function* () {
       const { bot, orders, run, stored } = yield* setUpTelegram
       yield* start(run)

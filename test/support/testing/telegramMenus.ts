@@ -23,7 +23,7 @@ const setMyCommands = (bot: BotState, { parameters }: ApiCall): ApiReply => {
   return succeed(true)
 }
 
-/** The scope of a menu as a key; undefined for a chat that is none. */
+/** The scope of a menu as a key; undefined for an unknown chat. */
 const scopeOf = ({ scope }: JsonObject): string | undefined => {
   if (scope === undefined) return "default"
   const { chat_id, type } = (typeof scope === "string" ? parseJson(scope) : scope) as JsonObject
