@@ -114,9 +114,7 @@ const DeltaInput = Schema.Struct({
   remove_facts: Schema.optionalKey(
     Schema.Array(Schema.NonEmptyString).annotate({ description: "Keys that no longer hold" })
   ),
-  add_references: Schema.optionalKey(
-    Schema.Array(Reference).annotate({ description: "Hashes, session ids" })
-  ),
+  add_references: Schema.optionalKey(Schema.Array(Reference).annotate({ description: "Hashes, session ids" })),
   remove_references: Schema.optionalKey(Schema.Array(Reference))
 })
 /**
