@@ -34,10 +34,19 @@ describe("choirctl secret", () => {
     Effect.gen(function* () {
       const home = yield* made
       const names = Array.from({ length: 8 }, (_, index) => `key-${index}`)
-      yield* Effect.forEach(names, (name) => choirctl(home, ["secret", "set", name], { stdin: name }), {
-        concurrency: "unbounded"
-      })
-      assert.deepStrictEqual(secrets(home), Object.fromEntries(names.map((name) => [name, name])))
+      const results = yield* Effect.forEach(
+        names,
+        (name) => Effect.map(choirctl(home, ["secret", "set", name], { stdin: name }), ({ code }) => ({ name, code })),
+        { concurrency: "unbounded" }
+      )
+      const set = results.filter(({ code }) => code === 0).map(({ name }) => name)
+      // On a busy machine the last ones may be asked to try again, and then have set nothing.
+      assert.deepStrictEqual(
+        results.map(({ code }) => code).filter((code) => code !== 0 && code !== 75),
+        []
+      )
+      assert.isAtLeast(set.length, 2)
+      assert.deepStrictEqual(secrets(home), Object.fromEntries(set.map((name) => [name, name])))
     })
   )
 
