@@ -55,6 +55,11 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
   const { bot, config, terminal } = newcomer
   const conversation = Effect.gen(function* () {
     yield* answerWizard(newcomer, variant)
+    if (variant.provider) {
+      yield* terminal.see(/With offline-model it costs about \$0\.\d\d a day, and never more than \$/u, LATER)
+      yield* terminal.see("Time of a daily brief")
+      yield* terminal.line("")
+    }
     yield* terminal.see("you> Say hello in one sentence.", LATER)
     yield* terminal.see("hello in one sentence", LATER)
     yield* terminal.see("Talk to choir", LATER)
@@ -104,7 +109,7 @@ const stopTurn = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
   const conversation = Effect.gen(function* () {
     yield* terminal.see(CHAT_PROMPT, LATER)
     yield* terminal.line("run sleep 300")
-    yield* terminal.see(/choir \(running a tool\)> /u, LATER)
+    yield* terminal.see(/choir \(running exec(?: \d+ s)?\)> /u, LATER)
     yield* terminal.type(KEYS.interrupt)
     yield* terminal.see("Stopped.")
     yield* sayInChat(terminal, "run echo $((20 + 3)) after the stop", "23 after the stop")

@@ -8,6 +8,7 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
@@ -79,6 +80,7 @@ export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCom
 
 /** What commands about agents need, for suites that give none. */
 export const noAgentCommands = Layer.mergeAll(
+  Layer.mock(ConfigWriter, {}),
   Layer.mock(ContainerRuntime, { type: "process" }),
   Layer.mock(Images, {}),
   Layer.mock(Leases, {}),

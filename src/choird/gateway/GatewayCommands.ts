@@ -182,6 +182,20 @@ const makeOnAgents = Effect.gen(function* () {
   })
 })
 
+/** The switch to another model, which an admin may make the default. */
+const makeSetModel = Effect.gen(function* () {
+  const models = yield* Models
+  const onAgents = yield* makeOnAgents
+  return Effect.fnUntraced(function* (llm: ResourceName, keep: boolean, speaker: Speaker) {
+    const { admin, agent_id, gateway } = speaker
+    if (keep && !admin) return refusal("Only an admin can change the default model. Leave out default to switch now.")
+    const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
+    if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
+    if (keep) return yield* onAgents({ type: "default model", llm }, speaker)
+    return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
+  })
+})
+
 const make = Effect.fnUntraced(function* () {
   const choice = yield* makeChoice
   const choices = yield* Choices
@@ -199,11 +213,7 @@ const make = Effect.fnUntraced(function* () {
   const steer = yield* makeSteer
   const onAgents = yield* makeOnAgents
 
-  const setModel = Effect.fnUntraced(function* (llm: ResourceName, { agent_id, gateway }: Speaker) {
-    const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
-    if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
-    return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
-  })
+  const setModel = yield* makeSetModel
 
   const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
     switch (command.type) {
@@ -257,7 +267,7 @@ const make = Effect.fnUntraced(function* () {
         return notice(llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`)
       }
       case "set model":
-        return yield* setModel(command.llm, speaker)
+        return yield* setModel(command.llm, command.keep, speaker)
       case "rich":
       case "reactions":
         return yield* display(command, speaker)

@@ -2,7 +2,7 @@
  * Codes by which a person that the operator let in becomes a DM of config.json. A code is good once, for one bot, for ten minutes and for
  * few guesses; it is kept in memory, so that a restart of choird ends it.
  */
-import { createHash, randomInt, timingSafeEqual } from "node:crypto"
+import { createHash, timingSafeEqual } from "node:crypto"
 import { Clock, Context, Effect, FiberSet, Layer, Option, Result, Schema } from "effect"
 import { type Config } from "#schema/Config.ts"
 import type { PairDm } from "#schema/DmsApi.ts"
@@ -17,24 +17,18 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import {
+  newPairingCode,
+  PAIRING_BOT_TRIES_MAX,
+  PAIRING_MS_MAX,
+  PAIRING_TRIES_MAX,
+  pairingCodeIn,
+  shownPairingCode
+} from "#src/shared/text/pairingCode.ts"
 
-const PAIRING_MS_MAX = 600_000
-/** Wrong codes of one user within PAIRING_MS_MAX, and of all users of a bot together, which end its codes. */
-const PAIRING_TRIES_MAX = 5
-const PAIRING_BOT_TRIES_MAX = 50
 /** Users whose tries are remembered, and codes that wait at once. */
 const PAIRING_USERS_MAX = 1000
 const PAIRINGS_WAITING_MAX = 16
-
-/** Without letters that look like others. */
-const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-const HALF_CHARS = 4
-
-/** `ABCD-EFGH`, also in lowercase, with a blank or nothing for the dash, or behind /start as a link sends it. Only letters of codes are one, so that few words are. */
-const CODE = new RegExp(
-  `^\\s*(?:/start(?:@\\w{1,64})?\\s+)?([${LETTERS}]{${HALF_CHARS}})[\\s\\p{Pd}\\u2212]{0,3}([${LETTERS}]{${HALF_CHARS}})\\s*$`,
-  "iu"
-)
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
 export class PairingRefused extends Schema.TaggedError<PairingRefused>()("PairingRefused", {
@@ -72,14 +66,6 @@ const spoiltText = ({ gateway, name }: Spoilt): string =>
   `the pairing code of ${name} ended unused: strangers sent ${PAIRING_BOT_TRIES_MAX} wrong codes to ${gateway}; make another one with choirctl dm pair ${name} --gateway ${gateway}, and use it at once`
 
 const digestOf = (code: string) => createHash("sha256").update(code).digest()
-
-const newCode = () => Array.from({ length: 2 * HALF_CHARS }, () => LETTERS.charAt(randomInt(LETTERS.length))).join("")
-
-/** The code in a text of a stranger, or undefined for a text that cannot be one. */
-const codeIn = (text: string): string | undefined => {
-  const [, first, second] = CODE.exec(text) ?? []
-  return first === undefined || second === undefined ? undefined : `${first}${second}`.toUpperCase()
-}
 
 export class Pairings extends Context.Service<
   Pairings,
@@ -205,7 +191,7 @@ const make = Effect.fnUntraced(function* () {
       const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
       if (others.length >= PAIRINGS_WAITING_MAX)
         return yield* refuse("TOO_MANY", `${others.length} codes are already waiting`, "use one, or wait ten minutes")
-      const code = newCode()
+      const code = newPairingCode()
       const agents = Object.keys(running.agents)
       const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined
       const agent_id = dm.agent_id ?? only
@@ -221,14 +207,14 @@ const make = Effect.fnUntraced(function* () {
         detail: { offered: dm.name, gateway: dm.gateway, admin: dm.admin }
       })
       return {
-        code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`,
+        code: shownPairingCode(code),
         until_ms: told_ms,
         agent_id,
         ...(earlier === undefined ? {} : { warning: spoiltText(earlier) })
       }
     }),
     redeem: Effect.fn("Pairings.redeem")(function* (gateway, user_id, text) {
-      const code = codeIn(text)
+      const code = pairingCodeIn(text)
       const now_ms = yield* monotonicMs
       if (code === undefined || !waiting.some((row) => row.gateway === gateway && row.until_ms > now_ms)) return false
       if (!tries.may(`${gateway} ${user_id}`, now_ms, PAIRING_TRIES_MAX)) return false

@@ -1,7 +1,16 @@
 /** The commands of a chat, read from what a person typed by the table of `schema/ChatCommand.ts` (R46). */
 import { Option, Schema } from "effect"
 import { RestartAgent } from "#schema/AgentsApi.ts"
-import { CHAT_COMMANDS, chatCommands, type ChoiceKind, type CommandWords, mayGive } from "#schema/ChatCommand.ts"
+import {
+  CHAT_COMMANDS,
+  type ChatCommand,
+  chatCommands,
+  type ChoiceKind,
+  type CommandWords,
+  HELP_TOPICS,
+  type HelpTopic,
+  mayGive
+} from "#schema/ChatCommand.ts"
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
@@ -27,6 +36,7 @@ export type AgentCommand =
   | { readonly type: "update all" | "list agents" | "list workspaces" | "list secrets" }
   | { readonly type: "load config" | "diff config" | "apply config" }
   | { readonly type: "reset workspace"; readonly name: ResourceName; readonly sure: boolean }
+  | { readonly type: "default model"; readonly llm: ResourceName }
 
 export type Command =
   | Decide
@@ -46,7 +56,7 @@ export type Command =
   | { readonly type: "memory"; readonly query: string | undefined }
   | { readonly type: "forget"; readonly text: string }
   | { readonly type: "model" }
-  | { readonly type: "set model"; readonly llm: ResourceName }
+  | { readonly type: "set model"; readonly llm: ResourceName; readonly keep: boolean }
   | { readonly type: "rich" | "reactions"; readonly on: boolean }
   | { readonly type: "voice" }
   | { readonly type: "voice mode"; readonly mode: VoiceMode }
@@ -158,8 +168,9 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
   forget: (rest) => (rest === "" ? undefined : { type: "forget", text: rest }),
   model: alone({ type: "model" }),
   "model llm": (rest) => {
-    const llm = Option.getOrUndefined(resourceName(rest))
-    return llm === undefined ? undefined : { type: "set model", llm }
+    const [, name, keep] = /^(\S+)(\s+(?:--)?default)?$/iu.exec(rest) ?? []
+    const llm = Option.getOrUndefined(resourceName(name))
+    return llm === undefined ? undefined : { type: "set model", llm, keep: keep !== undefined }
   },
   rich: onOrOff("rich"),
   reactions: onOrOff("reactions"),
@@ -206,12 +217,19 @@ export const menuOf = (admin: boolean): ReadonlyArray<{ readonly command: string
   })
 }
 
-/** The commands and what they do. */
-const helpOf = (admin: boolean): string =>
-  chatCommands
-    .filter(({ words }) => mayGive(words, admin))
+const topicOf = ({ topic = "day" }: Pick<ChatCommand, "topic">): HelpTopic => topic
+
+/** The commands of one topic and what they do; without one those of every day, and the names of the other topics. */
+const helpOf = (admin: boolean, asked = ""): string => {
+  const given = chatCommands.filter(({ words }) => mayGive(words, admin))
+  const topics = [...new Set(given.map(topicOf))]
+  const topic = topics.find((name) => name === asked.toLowerCase()) ?? "day"
+  const lines = given
+    .filter((row) => topicOf(row) === topic)
     .map(({ help, usage, words }) => `/${words}${usage}: ${help}`)
-    .join("\n")
+  const others = topics.flatMap((name) => (name === topic ? [] : [`/help ${name}: ${HELP_TOPICS[name]}`]))
+  return [`${HELP_TOPICS[topic]}:`, ...lines, "", ...others].join("\n")
+}
 
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
 const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s|$)/u
@@ -243,7 +261,7 @@ export const readCommand = (text: string, admin: boolean): Read | undefined => {
   // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
   if (words === "start" && rest === "")
     return { type: "say", text: `Hello! Write to me in plain words.\n${helpOf(admin)}` }
-  if (words === "help") return { type: "say", text: helpOf(admin) }
+  if (words === "help") return { type: "say", text: helpOf(admin, rest) }
   if (words !== undefined) {
     if (!mayGive(words, admin)) return { type: "forbidden", words }
     return readArguments(words, words === two ? rest.slice(second.length).trim() : rest)

@@ -48,18 +48,24 @@ const found = (before: Found | undefined, space: Space, retention: Config["reten
 const isForAll = ({ files, free_bytes, limit_bytes }: Found): boolean =>
   free_bytes < limit_bytes * DISK_ALL_SHARE || (files !== undefined && files.free < files.limit * DISK_ALL_SHARE)
 
-const lack = (free: string, limit: string, half: string) =>
-  `${free} are free; agents that hold the most are paused below ${limit}, all of them below ${half}`
+const lack = (free: string, limit: string, half: string, wake: string) =>
+  `${free} are free; agents that hold the most are paused below ${limit}, all of them below ${half}, and they continue above ${wake}`
 
 /** The cause and the fix, for `status`, doctor and refusals. */
 export const lowText = (home: string, { files, free_bytes, lacks, limit_bytes }: Found) => {
   const texts = lacks.map((what) =>
     what === "bytes" || files === undefined
-      ? lack(bytesText(free_bytes), bytesText(limit_bytes), bytesText(limit_bytes * DISK_ALL_SHARE))
+      ? lack(
+          bytesText(free_bytes),
+          bytesText(limit_bytes),
+          bytesText(limit_bytes * DISK_ALL_SHARE),
+          bytesText(limit_bytes * DISK_WAKE_FACTOR)
+        )
       : lack(
           plural(files.free, "file"),
           plural(files.limit, "file"),
-          plural(Math.floor(files.limit * DISK_ALL_SHARE), "file")
+          plural(Math.floor(files.limit * DISK_ALL_SHARE), "file"),
+          plural(Math.floor(files.limit * DISK_WAKE_FACTOR), "file")
         )
   )
   return `the disk of ${home} is almost full: ${texts.join("; ")}`

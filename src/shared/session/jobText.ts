@@ -110,18 +110,31 @@ const treeText = (tree: EventOf<"CoreStopped">["payload"]["tree"]): string => {
 /** Characters of a commit's name as people read it. */
 const COMMIT_SHOWN_CHARS = 10
 
+/** The job in which a person or a schedule runs a skill. */
+const RUN = /^run-/u
+
 /** How a job ended and what it did; nothing where its event does not say. */
 export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): string | undefined => {
   const { job_name, orphan, outcome, tree, work } = payload
   if (work === undefined) return undefined
   const ms = (work.earlier_ms ?? 0) + Date.parse(created_at) - Date.parse(work.started_at)
+  const cost = work.cost_usd === undefined ? [] : [costText(work.cost_usd)]
+  // The result of a skill is above this line, which counts only what a run did besides.
+  if (
+    outcome === "completed" &&
+    RUN.test(job_name) &&
+    work.files_changed === 0 &&
+    work.commands === 0 &&
+    orphan !== true
+  )
+    return `${job_name} ${ENDED.completed} ${[timeText(ms), ...cost].join(", ")}.${treeText(tree)}`
   const parts = [
     ...filesText(work),
     ...(work.commands === 0 ? [] : [plural(work.commands, "command")]),
     plural(work.steps, "step"),
     plural(work.tool_calls, "tool call"),
     plural(work.tokens, "token"),
-    ...(work.cost_usd === undefined ? [] : [costText(work.cost_usd)])
+    ...cost
   ]
   const account = orphan === true ? " It gave no account of its work (no writeback): check what it did." : ""
   return `${job_name} ${ENDED[outcome]} ${timeText(ms)}: ${parts.join(", ")}.${treeText(tree)}${account}`

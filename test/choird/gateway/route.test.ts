@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { chatCommands, HELP_TOPICS } from "#schema/ChatCommand.ts"
 import { Config } from "#schema/Config.ts"
 import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/AgentSummary.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
+import { readCommand } from "#src/choird/gateway/readCommand.ts"
 import { route } from "#src/choird/gateway/route.ts"
 import { agentView } from "../../support/agentView.ts"
 import { BINDINGS, CONFIG, PHONE } from "../../support/stores.ts"
@@ -18,6 +20,8 @@ const view = (status: AgentStatus, id = "helper"): AgentView =>
   })
 const from = (user_id: string, text: string | undefined, views: ReadonlyArray<AgentView> = [view("running")]) =>
   route(config, views, BOT, { user_id, text })
+/** Lines of a phone's screen, on which most lines of help need two. */
+const HELP_LINES_MAX = 20
 const said = (routed: ReturnType<typeof route>) => ("text" in routed ? routed.text : routed.type)
 
 describe("route", () => {
@@ -107,10 +111,26 @@ describe("route", () => {
     assert.deepStrictEqual(command("/inject \n a\n/b "), { type: "inject", content: "a\n/b" })
     assert.deepStrictEqual(command("/answer dig the\nmain one"), { type: "answer", content: "dig the\nmain one" })
     assert.deepStrictEqual(command("/model"), { type: "model" })
-    assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
+    const large = { type: "set model", llm: ResourceName.make("large") } as const
+    assert.deepStrictEqual(command("/model llm  large"), { ...large, keep: false })
+    for (const text of ["/model llm large default", "/model llm large --default"])
+      assert.deepStrictEqual(command(text), { ...large, keep: true })
     assert.match(said(from("1", "/start")), /^Hello!/u)
     for (const text of ["/help", "/HELP@double_bot", "/help me"])
-      assert.match(said(from("1", text)), /^\/status: .*\n\/inject <message>: /su, text)
+      assert.match(
+        said(from("1", text)),
+        /^Every day:\n\/status: .*\n\n\/help work: Jobs and the conversation\n/su,
+        text
+      )
+    assert.match(said(from("1", "/help work")), /^Jobs and the conversation:\n.*\n\/inject <message>: /su)
+    // A topic of which a person may give no command is none for them.
+    assert.notMatch(said(from("1", "/help agents")), /update_all|Agents and/u)
+    const screens = Object.keys(HELP_TOPICS).map((topic) => {
+      const read = readCommand(`/help ${topic}`, true)
+      return read?.type === "say" ? read.text : assert.fail(topic)
+    })
+    for (const screen of screens) assert.isAtMost(screen.split("\n").length, HELP_LINES_MAX, screen)
+    for (const { words } of chatCommands) assert.include(screens.join("\n"), `\n/${words}`)
     for (const text of ["/start helper", "/update_all", "/secret list", "/agent  build helper", "/stop other"])
       assert.match(said(from("1", text)), /^Only an admin may /u, text)
     assert.deepStrictEqual<unknown>(command("/stop helper"), { type: "stop agent", agent_id: "helper" })
@@ -156,8 +176,8 @@ describe("route", () => {
       ["/stop two words", "/stop [agent]"],
       ["/events all", "/events [count]"],
       ["/events 0", "/events [count]"],
-      ["/model large", "/model, or /model llm <name>"],
-      ["/model llm a b", "/model, or /model llm <name>"]
+      ["/model large", "/model, or /model llm <name> [default]"],
+      ["/model llm a b", "/model, or /model llm <name> [default]"]
     ] as const)
       assert.strictEqual(said(from("1", text)), `Usage: ${usage}`, text)
     for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`, "/etc/passwd?"])
