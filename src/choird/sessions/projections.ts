@@ -3,9 +3,10 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type InboxId, type JobName, type ResourceName, type SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { type Room, unshownNotice, waitingOf, withRoom } from "#src/choird/queues/outboxRoom.ts"
+import { askForChunksUntil } from "#src/choird/queues/memoryJobs.ts"
 import { noteAnswered } from "#src/choird/queues/Reactions.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 
@@ -202,6 +203,15 @@ const speak = Effect.fnUntraced(function* (config: Config, origin: Origin, { bey
   return [...new Set(messages.map((message) => message.dm))]
 })
 
+/** The revision up to which the talk has left its window by these events; 0 where none of them is a compaction of it. */
+const leftWindow = (events: ReadonlyArray<ChoirEvent>): number =>
+  Math.max(
+    0,
+    ...events.map((event) =>
+      event.event_type === "CompactionCommitted" && event.lane === EDGE ? event.payload.boundary_rev : 0
+    )
+  )
+
 /** Writes the projections of events, within their transaction. Returns the DMs that have something new. */
 export const applyProjections = Effect.fnUntraced(function* (
   config: Config,
@@ -211,6 +221,8 @@ export const applyProjections = Effect.fnUntraced(function* (
 ) {
   yield* acknowledge(origin, events)
   const spoken = yield* speak(config, origin, tellings)
+  const left = leftWindow(events)
+  if (left > 0) yield* askForChunksUntil(origin.session_id, left)
   const ids = answeredBy(events).flatMap((id) => rowId(id) ?? [])
   return [...new Set([...spoken, ...(yield* noteAnswered(origin.agent_id, ids))])]
 })

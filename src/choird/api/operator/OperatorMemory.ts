@@ -89,6 +89,18 @@ export const layerOperatorMemory = HttpApiBuilder.group(
         })
         return gone
       }),
+      trust: Effect.fn("OperatorApi.trustFact")(function* ({ params: { id }, payload }) {
+        yield* known(id)
+        const fact = Option.getOrUndefined(yield* databaseDefect(knowledge.trust(id, payload)))
+        if (fact === undefined) return yield* unknown(id, payload)
+        yield* audit.record({
+          who: "operator",
+          action: "memory.trust",
+          agent_id: id,
+          detail: { document_id: fact.id }
+        })
+        return fact
+      }),
       plan: ({ params: { id }, payload }) => onAgent(id, databaseDefect(forgetting.plan(id, payload))),
       forget: ({ params: { id }, payload }) =>
         onAgent(
