@@ -137,6 +137,7 @@ const TIME_OF_DAY: TimeOfDay = {
   "session/CoreJob.ts": "what an earlier epoch committed is as old as its event says",
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
+  "memory/Compactor.ts": ["text from outside is as old as its event says", 2],
   "model/modelRequest.ts": "the date of Retry-After",
   "model/prompt/Environment.ts": "the day that models are told",
   "outside/OutsideApi.ts": "the date of Retry-After",

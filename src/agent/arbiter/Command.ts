@@ -56,6 +56,8 @@ export type Command =
       readonly confirm?: ConfirmReason | undefined
       /** Everything that the tool can do. */
       readonly capabilities: ReadonlyArray<Capability>
+      /** It changes only what the agent itself remembers. */
+      readonly keepsOwn?: boolean | undefined
     }
   /** The locks are there. */
   | {
@@ -158,6 +160,8 @@ export type Command =
       readonly boundary_rev: number
       /** The newest messages of people that the summary keeps as they were written. */
       readonly words?: ReadonlyArray<string>
+      /** The deltas are of trusted text alone, and this quotes what else left. */
+      readonly split?: { readonly rest?: string }
       readonly signal_id?: string
     }
   | {

@@ -6,7 +6,10 @@ import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, Rev, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
+import { endsLabel } from "#src/shared/session/labels.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { withSources } from "#src/shared/session/sources.ts"
+import { writersOf } from "#src/shared/session/sourceWords.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import {
@@ -131,7 +134,7 @@ const userMessage = (
           dm,
           text,
           attachments,
-          ...(forwarded === true ? { forwarded } : {}),
+          ...(forwarded === true ? { forwarded, writers: withSources([], writersOf(text)) } : {}),
           ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
           ...heardFor(attachments)
@@ -169,22 +172,25 @@ const refuseMessage = (
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
 const compact = (
   state: SessionState,
-  { boundary_rev, deltas, lane, signal_id, words }: Extract<Command, { type: "Compact" }>,
+  { boundary_rev, deltas, lane, signal_id, split, words }: Extract<Command, { type: "Compact" }>,
   { find }: Situation
 ): Decision => {
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
   const said = words === undefined ? {} : { words }
   const memory = laneOf(state, lane)
   const kept = memory === undefined ? [] : keptRevs(memory, boundary_rev, find)
-  const nothing = { mode: "append" } as const
+  const changes = deltas.length === 0 ? [{ mode: "append" } as const] : deltas
+  const isParted = split !== undefined && lane === EDGE && state.edge.label !== undefined
+  const last = split?.rest === undefined && endsLabel(state, boundary_rev, kept) ? { ended: true } : split
   return accept(
-    ...(deltas.length === 0 ? [nothing] : deltas).map((delta, index): EventDraft => ({
+    ...changes.map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",
       lane,
       payload: {
         delta,
         boundary_rev,
         ...(kept.length === 0 ? {} : { kept: kept.map((rev) => Rev.make(rev)) }),
+        ...(isParted ? { split: index === changes.length - 1 ? { ...last } : {} } : {}),
         ...(index === 0 ? { ...signal, ...said } : {})
       }
     }))

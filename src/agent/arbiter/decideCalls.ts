@@ -136,7 +136,8 @@ export const request = (
     return reject(
       `the same call gave the same result ${REPETITIONS_REFUSED_MIN} times; do something else, or finish and say what is missing`
     )
-  const why = effect === "external" ? (command.confirm ?? confirmation(confirm_external, memory.tainted)) : undefined
+  const leaves = effect === "external" && command.keepsOwn !== true
+  const why = leaves ? (command.confirm ?? confirmation(confirm_external, memory.tainted)) : undefined
   const confirm = why === undefined ? {} : { confirm: why }
   const skill = memory.skill === undefined ? {} : { skill: memory.skill.name }
   return accept({

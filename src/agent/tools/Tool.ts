@@ -119,6 +119,8 @@ export interface Tool {
   readonly masked?: boolean
   /** Everything that it can do; absent, what its effect class lets it do. A built-in tool has those of the table. */
   readonly capabilities?: ReadonlyArray<Capability>
+  /** Whether it changes only what the agent itself remembers, so that no person is asked, whatever the lane has read. */
+  readonly keepsOwn?: boolean
   /** Whether a second run changes nothing more, by its manifest. A call that a crash cut off may then be made again without a look. */
   readonly repeatable?: boolean
   /** Whether only scripts call it: no model is offered it, and the call of one is refused. */

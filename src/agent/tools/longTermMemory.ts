@@ -184,6 +184,7 @@ export const memoryUpsert = Effect.gen(function* () {
   const tool: Tool = {
     llm: llmView(name, "Remember a fact in all later sessions: a preference, a decision.", Upsert),
     effect: "external",
+    keepsOwn: true,
     lanes: "both",
     readOnly: false,
     prepare: Effect.fn("memoryUpsert.prepare")(function* (raw) {
@@ -239,6 +240,7 @@ export const memoryDelete = Effect.gen(function* () {
   const tool: Tool = {
     llm: llmView(name, "Delete a remembered fact, by its key or id.", Delete),
     effect: "external",
+    keepsOwn: true,
     lanes: "both",
     readOnly: false,
     prepare: Effect.fn("memoryDelete.prepare")(function* (raw) {

@@ -14,7 +14,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
-import { contextShares, contextSize } from "#src/shared/session/contextShares.ts"
+import { contextLabel, contextShares, contextSize } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
@@ -98,7 +98,8 @@ const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
 const contextAnswer = (context: PromptContext): Answer =>
   notice(
     `The last prompt to ${context.model} has ${contextSize(context)}:`,
-    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`)
+    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`),
+    ...contextLabel(context)
   )
 
 /** A list for a command whose argument is missing. */

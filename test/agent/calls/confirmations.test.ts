@@ -37,6 +37,11 @@ const makeTools = (ledger: Array<string>) => [
     ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "sent" })),
     { effect: "external", files: Effect.succeed({ files: FILES }) }
   ),
+  testTool(
+    "own.keep",
+    ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "kept" })),
+    { effect: "external", keepsOwn: true }
+  ),
   testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }), {
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
   }),
@@ -168,6 +173,18 @@ describe("a call that needs a person", () => {
       yield* plane.decide(first, "approved")
       yield* ended(plane)
       assert.lengthOf(ledger, 2)
+    })
+  )
+
+  it.effect("is none that only changes what the agent itself remembers, whatever the lane has read", () =>
+    Effect.gen(function* () {
+      const script = inOrder(calls(["web.read", {}]), calls(["own.keep", INPUT]), says("done"))
+      for (const confirm of ["tainted", "always"] as const) {
+        const { ledger, plane } = yield* start(script, confirm)
+        yield* ended(plane)
+        assert.lengthOf(ledger, 1)
+        assert.deepStrictEqual([plane.approvals.length, plane.state().edge.tainted], [0, true])
+      }
     })
   )
 

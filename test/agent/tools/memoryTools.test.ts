@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import { CallId, coreLane, EDGE, JobName, type LaneId } from "#schema/Ids.ts"
+import { CallId, coreLane, EDGE, InboxId, JobName, type LaneId, Rev } from "#schema/Ids.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -218,6 +218,33 @@ describe("choir.memory.query", () => {
       const choird = makeChoird({ hits: [hit(1, { untrusted: true })] })
       const older = yield* openLog(MANY, { choird, left: LEFT })
       assert.deepStrictEqual((yield* older.run({ query: "falcon", limit: 50 })).sources, ["memory"])
+    })
+  )
+
+  it.effect("has the label of a lane that has ended, since the text is in the log", () =>
+    Effect.gen(function* () {
+      const sources = ["web:evil.example"] as const
+      const ended: EventDraft = {
+        event_type: "CompactionCommitted",
+        lane: EDGE,
+        payload: { delta: { mode: "append" }, boundary_rev: Rev.make(5), split: { ended: true } }
+      }
+      const answered: EventDraft = {
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: { kind: "reply", text: "ok", in_reply_to: InboxId.make("1") }
+      }
+      const { run } = yield* openLog(
+        history(
+          userMsg(1),
+          proposing("web", "c-2"),
+          result("c-2", "falcon", { untrusted: true, sources }),
+          modelOutput("c-4"),
+          answered,
+          ended
+        )
+      )
+      assert.deepStrictEqual((yield* run({ query: "falcon" })).sources, sources)
     })
   )
 
