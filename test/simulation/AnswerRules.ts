@@ -14,8 +14,8 @@ const CUT_WORDS = new RegExp(`^(?:said \\d+|${HALF} \\d+)*${HALF} \\d+$`, "u")
 const OWN_WORDS = new RegExp(`^(?:said|${HALF}) \\d+$`, "u")
 /** The runtime's own words on a model that said nothing. */
 const SAID_NOTHING = /reply was empty|no usable result/u
-/** Compactions that a lane asks for in a row, none of which was committed: two for each of an order and of a full window. */
-const COMPACTIONS_ASKED_MAX = 4
+/** Compactions that a lane asks for in a row, none of which was committed: for each of an order and of a full window two, and one for a quotation. */
+const COMPACTIONS_ASKED_MAX = 6
 /** What may pass between the last look at a job's age and its end, in ms. */
 const AGE_SLACK_MS = 5000
 
