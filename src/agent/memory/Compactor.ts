@@ -8,7 +8,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
-import { hasExpired, isDue, mayEnd } from "#src/shared/session/labels.ts"
+import { endOfLabel, hasExpired, isDue, mayEnd } from "#src/shared/session/labels.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import type { CoreLane, EdgeLane, SessionState } from "#src/shared/session/State.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
@@ -102,14 +102,16 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>
     Effect.map(tokens.count(messages), (counted) => counted * factor + pictureTokens(messages))
   )
+  const limit_rev = compactionLimit(state, lane)
   const room = reason === "refused" ? Math.min(limit, sum(sizes)) : limit
   const stay =
     reason === "ordered" || isEnding
       ? { events: 0, tokens: 0 }
       : { events: settings.current().config.memory.event_window, tokens: room * STAYS_MAX }
-  const count = leavingCount(folding, sizes, stay, compactionLimit(state, lane))
-  const last = folding[count - 1]
-  return last === undefined || last.event.rev <= memory.boundary
+  const count = leavingCount(folding, sizes, stay, isEnding ? endOfLabel(state, limit_rev) : limit_rev)
+  // A quotation may be all that is left of text from outside.
+  const boundary_rev = folding[count - 1]?.event.rev ?? (isEnding ? memory.boundary : 0)
+  return boundary_rev < memory.boundary || (boundary_rev === memory.boundary && !isEnding)
     ? undefined
     : ({
         memory,
@@ -117,7 +119,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
         isMasked: view.isMasked,
         leaving: folding.slice(0, count),
         staying: folding.slice(count),
-        boundary_rev: last.event.rev,
+        boundary_rev,
         isEnding
       } satisfies Plan)
 })

@@ -168,7 +168,7 @@ export interface Parts {
   readonly others: ReadonlyArray<Folding>
 }
 
-/** What leaves in its two parts, with no call parted from its result. */
+/** The events that leave, in two parts; no call is parted from its result. */
 export const partsOf = (leaving: ReadonlyArray<Folding>, from_rev: number): Parts => {
   const events = leaving.map(({ event }) => event)
   const count = cuts(events).findLast((at) => (events[at - 1]?.rev ?? 0) < from_rev) ?? 0

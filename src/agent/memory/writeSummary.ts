@@ -134,7 +134,7 @@ const restText = Effect.fnUntraced(function* (lane: LaneId, plan: Plan, others: 
   return counted <= REST_TOKENS_MAX ? text : firstPart(text, chars)
 })
 
-/** What a compaction says of the events that leave. */
+/** The words of a compaction on the events that leave. */
 export const writeSummary = Effect.fnUntraced(function* (lane: LaneId, plan: Plan) {
   const { isEnding, leaving, memory, prefix, staying } = plan
   const { label, summary } = memory

@@ -149,7 +149,7 @@ const jobEnded = (taint: Taint, { lane, payload: { sources } }: EventOf<"CoreSto
   return orTainted({ ...taint, lanes }, EDGE, isForeign, ofJob(lane, withSources(gone?.sources ?? [], sources ?? [])))
 }
 
-/** What edge hands to a job, and what a resumed one remembers, is of the log, where text stays that has left edge's window. */
+/** A job begins with what edge hands to it, or a resumed one remembers: that is of the log, where text stays that has left edge's window. */
 const started = (taint: Taint, { lane, payload: { resumes, start } }: EventOf<"CoreStarted">): Taint => {
   const begun = withLane(taint, lane, { ...laneOf(taint, EDGE), calls: {} })
   const isOfLog = resumes !== undefined || (start.context_bundle.handed ?? []).length > 0

@@ -65,7 +65,7 @@ export interface ReferenceSummary {
   readonly files: ReadonlyArray<string>
   /** The newest messages of people that left the window, as they wrote them, oldest first. */
   readonly words: ReadonlyArray<string>
-  /** What else left with the newest compaction. Everything above is trusted where the lane's label is not `mixed`. */
+  /** A quotation of the rest of what left with the newest compaction. Everything above is trusted where the lane's label is not `mixed`. */
   readonly rest?: QuotedRest
 }
 

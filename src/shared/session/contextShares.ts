@@ -31,7 +31,7 @@ export const contextSize = ({ context_window, tokens }: PromptContext): string =
     ? `${tokens} tokens`
     : `${tokens} of ${context_window} tokens (${Math.round((100 * tokens) / context_window)} %)`
 
-/** What text from outside labels the lane, and until when; empty where none does. */
+/** Where the text from outside in a prompt came from, and until when it stays; empty where there is none. */
 export const contextLabel = ({ label }: PromptContext): ReadonlyArray<string> =>
   label === undefined
     ? []

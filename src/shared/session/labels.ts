@@ -11,7 +11,7 @@ export const LABEL_MS_MAX = 86_400_000
 
 /** The label of a lane whose window holds text from outside. */
 export interface Label {
-  /** What the lane says from this event on may repeat such text, all but people's own words. */
+  /** From this event on all that the lane says may repeat such text; people's own words are apart. */
   readonly from_rev: number
   /** The newest event that brought such text, and when. */
   readonly rev: number
@@ -20,7 +20,7 @@ export interface Label {
   readonly mixed: boolean
 }
 
-/** What a summary quotes of text from outside, with where it came from. */
+/** The quotation of text from outside in a summary, with where it came from. */
 export interface QuotedRest {
   readonly text: string
   readonly sources: ReadonlyArray<Source>
@@ -45,7 +45,7 @@ export const shownLabel = (lane: Labelled | undefined) =>
     ? undefined
     : { sources: lane.sources, until: new Date(Date.parse(lane.label.at) + LABEL_MS_MAX).toISOString() }
 
-/** What stands in the way of an end of edge's label besides its window: text that its next prompts show from elsewhere. */
+/** Whether edge's next prompts show text from elsewhere than its window, so that its label cannot end. */
 const isShownElsewhere = ({ cores, edge, reports }: SessionState, label: Label): boolean => {
   const { calls, parked, skill, turn } = edge
   if (calls.length > 0 || parked !== undefined || skill !== undefined || reports.length > 0) return true
@@ -55,9 +55,12 @@ const isShownElsewhere = ({ cores, edge, reports }: SessionState, label: Label):
 
 /** Whether a compaction up to a boundary that keeps these revisions and quotes nothing leaves edge without text from outside. */
 export const endsLabel = (state: SessionState, boundary_rev: number, kept: ReadonlyArray<number>): boolean => {
-  const { label, window } = state.edge
+  const { label, turn, window } = state.edge
   if (label === undefined || label.rev > boundary_rev || isShownElsewhere(state, label)) return false
-  return window.every((rev) => rev < label.from_rev || (rev <= boundary_rev && !kept.includes(rev)))
+  // The open turn's message came after all such text, and is the person's own.
+  return window.every(
+    (rev) => rev < label.from_rev || rev === turn?.rev || (rev <= boundary_rev && !kept.includes(rev))
+  )
 }
 
 /** Whether the time of the text from outside in edge's window is over. */
@@ -67,6 +70,10 @@ export const hasExpired = ({ label }: EdgeLane, now_ms: number): boolean =>
 /** Whether that text is to leave with the next compaction: one has summed it up before, or its time is over. */
 export const isDue = (edge: EdgeLane, now_ms: number): boolean =>
   edge.label !== undefined && (edge.label.rev <= edge.boundary || hasExpired(edge, now_ms))
+
+/** The newest revision that leaves with the end of edge's label: the open turn's message stays where the person said it. */
+export const endOfLabel = ({ edge: { turn } }: SessionState, limit_rev: number): number =>
+  turn === undefined ? limit_rev : Math.min(limit_rev, turn.rev - 1)
 
 /** Whether all of it could leave just now. */
 export const mayEnd = (state: SessionState): boolean =>

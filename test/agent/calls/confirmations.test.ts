@@ -176,10 +176,10 @@ describe("a call that needs a person", () => {
     })
   )
 
-  it.effect("is none that only changes what the agent itself remembers, whatever the lane has read", () =>
+  it.effect("never only changes what the agent itself remembers, whatever the lane has read", () =>
     Effect.gen(function* () {
-      const script = inOrder(calls(["web.read", {}]), calls(["own.keep", INPUT]), says("done"))
       for (const confirm of ["tainted", "always"] as const) {
+        const script = inOrder(calls(["web.read", {}]), calls(["own.keep", INPUT]), says("done"))
         const { ledger, plane } = yield* start(script, confirm)
         yield* ended(plane)
         assert.lengthOf(ledger, 1)

@@ -12,7 +12,7 @@ import { isTainted, noTaint, sourcesOf, type Taint, taintAfter } from "#src/choi
 import { reducedPayload } from "#src/choird/sessions/reducedPayload.ts"
 import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { fold, initialState } from "#src/shared/session/fold.ts"
-import { hasExpired, isDue, LABEL_MS_MAX, mayEnd } from "#src/shared/session/labels.ts"
+import { endOfLabel, hasExpired, isDue, LABEL_MS_MAX, mayEnd } from "#src/shared/session/labels.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -205,11 +205,11 @@ const makeSession = (where: string) => {
     /** A compaction as edge makes one: everything that may leave, or the older half. */
     compact: (all: boolean) => {
       const { edge } = state
-      const limit = compactionLimit(state, EDGE)
       const isEnding = edge.output_rev === 0 && mayEnd(state) && isDue(edge, now)
+      const limit = isEnding ? endOfLabel(state, compactionLimit(state, EDGE)) : compactionLimit(state, EDGE)
       const leaving = edge.window.filter((rev) => rev <= limit)
-      const boundary_rev = leaving.at(all || isEnding ? -1 : leaving.length >> 1) ?? 0
-      if (boundary_rev <= edge.boundary) return
+      const boundary_rev = leaving.at(all || isEnding ? -1 : leaving.length >> 1) ?? (isEnding ? edge.boundary : 0)
+      if (boundary_rev < edge.boundary || (boundary_rev === edge.boundary && !isEnding)) return
       const split = isEnding || edge.label === undefined ? {} : { rest: "they said" }
       give({ type: "Compact", lane: EDGE, deltas: [], boundary_rev, words: ["hi"], split })
       if (isEnding) assert.deepStrictEqual([state.edge.tainted, model.origins.size], [false, 0], `${where}: ends`)

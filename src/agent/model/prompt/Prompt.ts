@@ -70,7 +70,7 @@ export const coreSystem = systemOf(
 const lines = (title: string, entries: ReadonlyArray<string>): string =>
   entries.length === 0 ? "" : `\n\n${title}:\n${entries.map((entry) => `- ${entry}`).join("\n")}`
 
-/** What the summary quotes of text from outside, each line with a mark. */
+/** The quotation of text from outside in a summary, each line with a mark. */
 const quotedRest = ({ rest }: ReferenceSummary): string =>
   rest === undefined ? "" : `\n\nOf what else left, [${labelOf(rest.sources)}]:\n${quotedLines(rest.text)}`
 
