@@ -1,9 +1,7 @@
 /** The first hour of a person: what README says, typed into a real terminal, from an empty HOME. */
 import { existsSync, statSync } from "node:fs"
-import { dirname } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { ROOT } from "../support/installation.ts"
 import {
   answerWizard,
   CHAT_PROMPT,
@@ -17,7 +15,8 @@ import {
   typeCommand,
   type Variant
 } from "../support/newcomer.ts"
-import { ensureDebianPackages, leaveOut, whyNotRoot } from "../support/packages.ts"
+import { whyNoOtherUser } from "../support/ordinaryUser.ts"
+import { ensureDebianPackages, whyNotRoot } from "../support/packages.ts"
 import { type Block, blocksOf } from "../support/readme.ts"
 import { KEYS, LATER } from "../support/terminal.ts"
 import { atSize, isFull } from "../support/size.ts"
@@ -28,13 +27,7 @@ const VARIANT_MS_MAX = 300_000
 /** The prompt while no turn runs, so that Ctrl-C leaves. */
 const IDLE_PROMPT = "choir> "
 
-const reachableByAll = (path: string): boolean =>
-  (statSync(path).mode & 0o005) === 0o005 && (dirname(path) === path || reachableByAll(dirname(path)))
-
-const whyNoOtherUser =
-  isRoot && !reachableByAll(ROOT)
-    ? leaveOut("the first hour of an ordinary user", `others may not read ${ROOT}`)
-    : undefined
+const whyNotOrdinary = whyNoOtherUser("the first hour of an ordinary user")
 const whyNoRoot = whyNotRoot("the first hour of root")
 const whyNoSandbox = ensureDebianPackages(["bubblewrap"], "the first hour with bubblewrap")
 
@@ -248,7 +241,7 @@ describe("the first hour", () => {
 
   for (const [variant, what, next] of VARIANTS) {
     const leftOut =
-      (variant.who === "root" ? whyNoRoot : whyNoOtherUser) ?? (variant.bubblewrap ? whyNoSandbox : undefined)
+      (variant.who === "root" ? whyNoRoot : whyNotOrdinary) ?? (variant.bubblewrap ? whyNoSandbox : undefined)
     it.live.skipIf(leftOut !== undefined)(
       `goes as README says: ${nameOf(variant)}; ${what}`,
       () => tryIt(variant, next),
