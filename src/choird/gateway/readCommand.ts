@@ -14,6 +14,7 @@ import {
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { plainWord, SENTENCE_END, withPlainDigits } from "#src/shared/text/typedText.ts"
 import type { VoiceMode } from "./ChatSettings.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant, or the one that the message replied to is about. */
@@ -83,12 +84,16 @@ const jobName = Schema.decodeUnknownOption(JobName)
 const resourceName = Schema.decodeUnknownOption(ResourceName)
 const overrides = Schema.decodeUnknownOption(RestartAgent, { onExcessProperty: "error" })
 
-/** `7`, `#7` or `7.`, with what follows it. */
-const NUMBERED = /^#?([1-9]\d{0,17})\b[.:,]?\s*(.*)$/su
+/** `7`, `#7` or `7.`, in the digits and with the signs of any script, with what follows it. */
+const NUMBERED =
+  /^[#\u{ff03}]?(\p{Nd}{1,18})(?![\p{L}\p{N}_])[.:,!\u{3001}\u{3002}\u{ff01}\u{ff0c}\u{ff0e}\u{ff1a}]?\s*(.*)$/su
 
 const decide = (resolution: Decide["resolution"], rest: string): Decide => {
-  const [, id, text = rest] = NUMBERED.exec(rest) ?? []
-  const approval_id = id === undefined ? undefined : ApprovalId.make(id)
+  const [, digits = "", after = rest] = NUMBERED.exec(rest) ?? []
+  const id = withPlainDigits(digits)
+  const isId = /^[1-9]/u.test(id)
+  const text = isId ? after : rest
+  const approval_id = isId ? ApprovalId.make(id) : undefined
   return { type: "decide", resolution, approval_id, reason: text === "" ? null : text }
 }
 
@@ -138,7 +143,7 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
   cores: () => ({ type: "cores" }),
   context: () => ({ type: "context" }),
   events: (rest) => {
-    const count = rest === "" ? EVENTS_SHOWN : Number(rest)
+    const count = rest === "" ? EVENTS_SHOWN : Number(withPlainDigits(rest))
     return Number.isInteger(count) && count > 0
       ? { type: "events", count: Math.min(count, EVENTS_SHOWN_MAX) }
       : undefined
@@ -232,7 +237,7 @@ const helpOf = (admin: boolean, asked = ""): string => {
 }
 
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
-const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s|$)/u
+const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?$/u
 
 /**
  * A word behind a slash that names no command: alone it is a mistyped one, and so it is with one word more where a command has nearly that name. A longer text
@@ -251,12 +256,13 @@ const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMA
 
 /** Undefined for a text that is not a command, and thus meant for the agent. */
 export const readCommand = (text: string, admin: boolean): Read | undefined => {
-  const [matched, typed] = COMMAND.exec(text) ?? []
-  if (matched === undefined || typed === undefined) return undefined
+  const [begun = ""] = /^[/\u{ff0f}]\S*/u.exec(text) ?? []
+  const rest = text.slice(begun.length).trim()
+  const [, typed] = COMMAND.exec(rest === "" ? plainWord(begun).replace(SENTENCE_END, "") : plainWord(begun)) ?? []
+  if (typed === undefined) return undefined
   const first = typed.toLowerCase()
-  const rest = text.slice(matched.length).trim()
   const [second = ""] = rest.split(/\s/u, 1)
-  const two = `${first} ${second.toLowerCase()}`
+  const two = `${first} ${plainWord(second).toLowerCase()}`
   const words = second !== "" && isWords(two) ? two : isWords(first) ? first : undefined
   // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
   if (words === "start" && rest === "")

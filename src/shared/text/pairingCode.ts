@@ -1,5 +1,6 @@
 /** The codes by which somebody whom the operator lets in shows a bot who they are. Pure but for the choice of a code. */
 import { randomInt } from "node:crypto"
+import { plainWord } from "./typedText.ts"
 
 export const PAIRING_MS_MAX = 600_000
 /** Wrong codes of one user within PAIRING_MS_MAX, and of all users of a bot together, which end its codes. */
@@ -24,6 +25,6 @@ export const shownPairingCode = (code: string) => `${code.slice(0, HALF_CHARS)}-
 
 /** The code in a text of a stranger, or undefined for a text that cannot be one. */
 export const pairingCodeIn = (text: string): string | undefined => {
-  const [, first, second] = CODE.exec(text) ?? []
+  const [, first, second] = CODE.exec(plainWord(text)) ?? []
   return first === undefined || second === undefined ? undefined : `${first}${second}`.toUpperCase()
 }
