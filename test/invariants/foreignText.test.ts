@@ -62,6 +62,7 @@ const READERS: Readonly<Record<string, string>> = {
   "workspace/Pictures.ts": RESULT,
   "workspace/SkillFiles.ts": IMAGE,
   "workspace/Workspace.ts": RESULT,
+  "workspace/likePath.ts": RESULT,
   "workspace/workspaceFiles.ts": RESULT
 }
 

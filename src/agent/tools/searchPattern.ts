@@ -12,7 +12,7 @@ const COUNTED_MARK = /\p{M}[?*{]/u
 const partsOf = (pattern: string): ReadonlyArray<string> => pattern.match(PARTS) ?? []
 
 /** Whether a match may take more than one line. */
-export const reachesOverLines = (pattern: string): boolean => partsOf(pattern).some((part) => NEWLINE.test(part))
+const reachesOverLines = (pattern: string): boolean => partsOf(pattern).some((part) => NEWLINE.test(part))
 
 /** Whether it matches anything but itself. */
 export const isExpression = (pattern: string): boolean => SIGNS.test(pattern)

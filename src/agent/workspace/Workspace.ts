@@ -216,7 +216,7 @@ const likeness = (rootFolder: number) => {
     withoutTwin: Effect.fnUntraced(function* (path: string, names: ReadonlyArray<string>) {
       if (Buffer.byteLength(path) === path.length) return
       const meant = yield* like(path, names, true)
-      if (meant !== undefined) return yield* new PathRefused({ path, reason: "twin", like: meant })
+      if (meant !== undefined) return yield* new PathRefused({ path, reason: "twin", code: "EEXIST", like: meant })
     })
   }
 }

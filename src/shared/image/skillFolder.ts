@@ -81,12 +81,15 @@ const yamlOf = (text: string) =>
 
 const yamlProblem = ({ errors, warnings }: ReturnType<typeof yamlOf>): YAMLError | undefined => errors[0] ?? warnings[0]
 
-/** The front matter with quotes around values that are not valid YAML by themselves: a sentence with a colon in it, or words behind brackets. Tools are a list. */
+/** A key with a sentence, or with words behind brackets. Tools are a list. */
+const VALUE = /^((?!allowed-tools:|tools:)[a-z][\w-]*:)[ \t]+((?:[\p{L}\p{N}]|\[[^[\]]*\][ \t]*[^ \t\r]).*?)[ \t\r]*$/iu
+
+/** The front matter with quotes around values that are not valid YAML by themselves, as a sentence with a colon in it. */
 const withQuotes = (front: string): string =>
   front
     .split("\n")
     .map((line) => {
-      const [, key, value = ""] = /^((?!allowed-tools:|tools:)[a-z][\w-]*:)[ \t]+(.+?)[ \t\r]*$/iu.exec(line) ?? []
+      const [, key, value = ""] = VALUE.exec(line) ?? []
       return key === undefined || yamlProblem(yamlOf(line)) === undefined ? line : `${key} ${JSON.stringify(value)}`
     })
     .join("\n")
@@ -94,9 +97,7 @@ const withQuotes = (front: string): string =>
 /** The document that a text is, or with those quotes. */
 const frontDocument = (front: string) => {
   const document = yamlOf(front)
-  if (yamlProblem(document) === undefined) return document
-  const quoted = yamlOf(withQuotes(front))
-  return yamlProblem(quoted) === undefined ? quoted : document
+  return yamlProblem(document) === undefined ? document : yamlOf(withQuotes(front))
 }
 
 /** Where a problem is and its words; the front matter begins in the second line of its file. */
