@@ -239,12 +239,13 @@ describe("choir.memory.query", () => {
           userMsg(1),
           proposing("web", "c-2"),
           result("c-2", "falcon", { untrusted: true, sources }),
-          modelOutput("c-4"),
+          modelOutput("c-4", "swallow"),
           answered,
           ended
         )
       )
-      assert.deepStrictEqual((yield* run({ query: "falcon" })).sources, sources)
+      // The lane's own words, said in sight of it.
+      assert.deepStrictEqual((yield* run({ query: "swallow" })).sources, sources)
     })
   )
 

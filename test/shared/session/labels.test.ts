@@ -203,14 +203,14 @@ const makeSession = (where: string) => {
       give({ type: "Spawn", call_id, model: "small", tools: [], start })
     },
     /** A compaction as edge makes one: everything that may leave, or the older half. */
-    compact: (all: boolean) => {
+    compact: (all: boolean, quotes = true) => {
       const { edge } = state
       const isEnding = edge.output_rev === 0 && mayEnd(state) && isDue(edge, now)
       const limit = isEnding ? endOfLabel(state, compactionLimit(state, EDGE)) : compactionLimit(state, EDGE)
       const leaving = edge.window.filter((rev) => rev <= limit)
       const boundary_rev = leaving.at(all || isEnding ? -1 : leaving.length >> 1) ?? (isEnding ? edge.boundary : 0)
       if (boundary_rev < edge.boundary || (boundary_rev === edge.boundary && !isEnding)) return
-      const split = isEnding || edge.label === undefined ? {} : { rest: "they said" }
+      const split = isEnding || edge.label === undefined || !quotes ? {} : { rest: "they said" }
       give({ type: "Compact", lane: EDGE, deltas: [], boundary_rev, words: ["hi"], split })
       if (isEnding) assert.deepStrictEqual([state.edge.tainted, model.origins.size], [false, 0], `${where}: ends`)
     },
@@ -229,7 +229,7 @@ const step = (session: Session, random: () => number): void => {
   const kind = random()
   const core = state.cores.get(JOB)
   if (kind < 0.08) return session.restart()
-  if (kind < 0.16) return session.compact(random() < 0.5)
+  if (kind < 0.16) return session.compact(random() < 0.5, random() < 0.5)
   if (core !== undefined && kind < 0.36) {
     if (random() < 0.7) return void session.call(CORE, pick(random, CALLS))
     session.give({ type: "StopCore", job_name: JOB, outcome: "budget", summary: "over" })
