@@ -112,7 +112,7 @@ const withWriteOf = (
     : { ...state, workspace_tainted: true, workspace_sources }
 }
 
-export const FILE: Source = "file"
+const FILE: Source = "file"
 
 /** Whether a call works on something below `.choirtmp`. Its locks tell, since the key of a path is the resolved one (D27). */
 export const isStaged = ({ locks }: EventOf<"ToolCallRequested">["payload"]): boolean =>
