@@ -1,7 +1,12 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
+import type { EventDraft } from "#schema/Event.ts"
+import { coreLane, EDGE, JobName, type LaneId, Rev } from "#schema/Ids.ts"
 import { isSaidIn } from "#src/choird/memory/saidWords.ts"
+import { turnMessage } from "#src/choird/memory/turnMessage.ts"
+import { append, begin, choird, newOne, said } from "../../support/endedSessions.ts"
 import { describeEngines } from "../../support/engines.ts"
+import { reply } from "../../support/stores.ts"
 
 const SAID: ReadonlyArray<readonly [fact: string, message: string]> = [
   ["The user likes oolong tea.", "Please remember that I like oolong tea"],
@@ -24,6 +29,29 @@ describeEngines("a fact of a labelled turn", (it) => {
     Effect.gen(function* () {
       for (const [fact, message] of SAID) assert.isTrue(yield* isSaidIn(fact, message), fact)
       for (const [fact, message] of NOT_SAID) assert.isFalse(yield* isSaidIn(fact, message), fact)
+    })
+  )
+
+  it.effect("has the words of the person of its turn, and nobody else's", () =>
+    Effect.gen(function* () {
+      const agent_id = yield* newOne
+      yield* Effect.gen(function* () {
+        const forwarded = said(2, "somebody else's words")
+        const talk = yield* begin(agent_id, said(1, "my own words"), reply(1, "noted"), {
+          ...forwarded,
+          payload: { ...forwarded.payload, forwarded: true }
+        } as EventDraft)
+        yield* append(talk, said(3, "my next words"), reply(3, "noted again"))
+        const { session_id } = talk.caller
+        const at = (rev: number, lane: LaneId = EDGE) => turnMessage({ session_id, lane, rev: Rev.make(rev) })
+        assert.strictEqual(yield* at(2), "my own words")
+        assert.strictEqual(yield* at(5), "my next words")
+        assert.isUndefined(yield* at(1), "no message yet")
+        assert.isUndefined(yield* at(3), "the turn is over")
+        assert.isUndefined(yield* at(4), "forwarded")
+        assert.isUndefined(yield* at(5, coreLane(JobName.make("dig"))), "a job")
+        assert.isUndefined(yield* at(9), "events that are not stored")
+      }).pipe(Effect.provide(choird([agent_id])))
     })
   )
 })
