@@ -12,7 +12,7 @@ const vectorsInline = (schema: string, table: string): string =>
   `ALTER TABLE ${schema}.${table} ALTER COLUMN embedding SET STORAGE MAIN`
 
 /** The indexes of a table's words, and of its documents that have none yet. */
-export const wordIndexes = (schema: string, table: string): ReadonlyArray<string> => [
+const wordIndexes = (schema: string, table: string): ReadonlyArray<string> => [
   `CREATE INDEX IF NOT EXISTS ${table}_words ON ${schema}.${table} USING gin (tsv)`,
   `CREATE INDEX IF NOT EXISTS ${table}_wordless ON ${schema}.${table} (id) WHERE tsv IS NULL`
 ]
