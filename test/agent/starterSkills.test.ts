@@ -165,7 +165,7 @@ describe("the starter's skills", () => {
               summary: `${name} done`,
               ...(OUTPUTS[name] === undefined ? {} : { output: OUTPUTS[name] })
             }),
-          { effect: "none", readOnly: true }
+          { effect: "none" }
         )
       )
       const config = { ...agentConfig({}), ...BOUND, grants: spec.contract?.capabilities ?? [] }

@@ -159,8 +159,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "edge-writes-while-jobs-run",
     file: agent("arbiter/decideCalls.ts"),
-    find: "if (lane === EDGE && !readOnly && state.cores.size > 0)",
-    replace: "if (false)",
+    find: '  lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0\n',
+    replace: "  false\n",
     knownSeed: 2,
     breaks: ["I7"]
   },

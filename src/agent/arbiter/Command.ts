@@ -58,6 +58,8 @@ export type Command =
       readonly capabilities: ReadonlyArray<Capability>
       /** It changes only what the agent itself remembers. */
       readonly keepsOwn?: boolean | undefined
+      /** Whether edge may make this call while jobs run although it has an effect. */
+      readonly beside_jobs?: boolean
     }
   /** The locks are there. */
   | {
@@ -66,7 +68,7 @@ export type Command =
       readonly call_id: CallId
       readonly locks: ReadonlyArray<LockRequest>
       readonly dirty: boolean
-      readonly readOnly: boolean
+      readonly beside_jobs?: boolean
       /** The approval of a call that needs one. */
       readonly approval_id?: ApprovalId | undefined
       readonly grant_id?: GrantId | undefined

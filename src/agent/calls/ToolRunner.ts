@@ -144,7 +144,8 @@ const request = Effect.fnUntraced(function* (
     within: (yield* Worktrees).of(lane),
     confirm: prepared?.confirm === undefined ? undefined : yield* prepared.confirm,
     capabilities: capabilitiesOfTool(tool),
-    keepsOwn: !isControl(tool) && tool.keepsOwn === true
+    keepsOwn: !isControl(tool) && tool.keepsOwn === true,
+    beside_jobs: isControl(tool) || prepared?.besideJobs === true
   })
 })
 

@@ -1,4 +1,5 @@
 /** choir.fs.edit: replaces an exact text of a file whose newest version the lane has seen (E10), where it occurs once or on request everywhere. */
+import { isEdgeScratch } from "#src/agent/workspace/edgeScratch.ts"
 import { Effect, Result, Schema } from "effect"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
@@ -135,11 +136,11 @@ export const fsEdit: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
     ),
     effect: "workspace",
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("fsEdit.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
         locks: [yield* lockOn(input.path, "X")],
+        besideJobs: isEdgeScratch(input.path),
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
         run: (context) => guardedWrite(workspace, context, input.path, proposed(input))
       }

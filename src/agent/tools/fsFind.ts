@@ -50,7 +50,6 @@ export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | W
       ),
       effect: "none",
       lanes: "both",
-      readOnly: true,
       prepare: Effect.fn("fsFind.prepare")(function* (raw) {
         const { glob, path = "." } = yield* decode(raw)
         return {

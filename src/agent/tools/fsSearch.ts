@@ -200,7 +200,6 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
       llm: llmView("choir.fs.search", "Search the text of files, without those that git ignores.", Input),
       effect: "none",
       lanes: "both",
-      readOnly: true,
       prepare: Effect.fn("fsSearch.prepare")(function* (raw) {
         const input = yield* decode(raw)
         return {

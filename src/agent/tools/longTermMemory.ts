@@ -186,12 +186,12 @@ export const memoryUpsert = Effect.gen(function* () {
     effect: "external",
     keepsOwn: true,
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("memoryUpsert.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
+        besideJobs: true,
         run: (context) => Effect.catch(run(input, context), (error) => Effect.succeed(refused(error)))
       }
     }),
@@ -242,12 +242,12 @@ export const memoryDelete = Effect.gen(function* () {
     effect: "external",
     keepsOwn: true,
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("memoryDelete.prepare")(function* (raw) {
       const { input, key } = yield* fact(raw)
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
+        besideJobs: true,
         run: (context) => Effect.catch(run(input, key, context), (error) => Effect.succeed(refused(error)))
       }
     }),

@@ -242,7 +242,6 @@ export const memoryQuery = Effect.fnUntraced(function* (isMasked: IsMasked) {
     llm: MEMORY_QUERY,
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("memoryQuery.prepare")(function* (raw) {
       const asked = yield* decodeAll(raw)
       const search = longTermOf(asked)
@@ -271,7 +270,6 @@ export const memoryCompact = Effect.map(Compactor, ({ request }): Tool => ({
   llm: llmView("choir.memory.compact", "Fold the oldest part of your context into your summary.", Schema.Struct({})),
   effect: "none",
   lanes: "both",
-  readOnly: true,
   prepare: () =>
     Effect.succeed({
       locks: [],
@@ -286,7 +284,6 @@ export const memoryDelta: Tool = {
   llm: deltaView,
   effect: "none",
   lanes: "both",
-  readOnly: true,
   prepare: () =>
     Effect.fail({
       _tag: "InvalidInput",

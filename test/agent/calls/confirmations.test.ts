@@ -46,8 +46,7 @@ const makeTools = (ledger: Array<string>) => [
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
   }),
   testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", sources: ["web:evil.example"] }), {
-    effect: "none",
-    readOnly: true
+    effect: "none"
   })
 ]
 

@@ -302,7 +302,7 @@ describe("choir.memory.query", () => {
   it.effect("takes no lock, has no effect, and says which stores there are", () =>
     Effect.gen(function* () {
       const { tool } = yield* openLog([])
-      assert.deepInclude(tool, { effect: "none", lanes: "both", readOnly: true })
+      assert.deepInclude(tool, { effect: "none", lanes: "both" })
       const prepared = yield* tool.prepare({ store: "working", mode: "keyword", query: "x" })
       assert.deepStrictEqual(prepared.locks, [])
       const { problem } = yield* Effect.flip(tool.prepare({ store: "knowledge", query: "x", target_agent: "ada" }))

@@ -184,7 +184,7 @@ const makeSession = (where: string) => {
       const result = { summary: "s", duration_ms: 0 } as const
       if (asked.payload.confirm !== undefined)
         return give({ type: "Result", lane, call_id, result: { ...result, status: "rejected" } })
-      give({ type: "Grant", lane, call_id, locks: [], dirty: false, readOnly: true })
+      give({ type: "Grant", lane, call_id, locks: [], dirty: false, beside_jobs: true })
       const past = name === "choir-memory-query" ? state.past_sources : []
       const sources = brings === undefined ? past : [brings]
       const labels = sources.length === 0 ? {} : { untrusted: true, sources }
