@@ -5,6 +5,7 @@ import type { Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
 import { type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { isPassing } from "#src/shared/model/passing.ts"
 import { newestPictures, pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
@@ -62,6 +63,7 @@ export class ModelCalls extends Context.Service<
      * one snapshot of the settings (R58). A model that the agent is not bound to any more gives way to the lane's present one.
      * A prompt that its provider finds too long is asked once more without its old results, and after that from a shorter window (D51).
      * The answer is the committed output, which may be an error; nothing when the lane ended meanwhile, or `prompt` has nothing to ask any more.
+     * A lane that asks `again` waits for its provider already: of a further failure that may pass only the cost is committed.
      */
     ask(
       lane: LaneId,
@@ -69,7 +71,8 @@ export class ModelCalls extends Context.Service<
       model: string,
       tools: ReadonlyArray<Tool>,
       prompt: () => Asked | undefined,
-      shortening?: Shortening
+      shortening?: Shortening,
+      again?: boolean
     ): Effect.Effect<EventOf<"ModelOutput"> | undefined, Exhausted>
     /** The newest prompt of the lane's turns and reports, or of its work. */
     newestPrompt(lane: LaneId): SentPrompt | undefined
@@ -284,7 +287,8 @@ const make = Effect.fnUntraced(function* () {
     wanted: string,
     tools: ReadonlyArray<Tool>,
     prompt: () => Asked | undefined,
-    shortening: Shortening = NO_SHORTENING
+    shortening: Shortening = NO_SHORTENING,
+    again = false
   ) {
     yield* replication.room
     const { config, session_id } = settings.current()
@@ -311,7 +315,7 @@ const make = Effect.fnUntraced(function* () {
     const complete = (messages: ReadonlyArray<Message>) =>
       Effect.flatMap(loaded(messages), (shown) =>
         llm.complete(name, messages, tools, config, {
-          announce: purpose === "summary" ? unannounced : announce(name),
+          announce: purpose === "summary" || again ? unannounced : announce(name),
           interrupted: unanswered,
           ...heardBy(lane, purpose),
           cache_key: `${session_id}/${lane}`,
@@ -328,6 +332,12 @@ const make = Effect.fnUntraced(function* () {
         { concurrency: 2 }
       )
       const { prompt_tokens: reported, ...said } = completion
+      if (again && said.error !== undefined && isPassing(said.error)) {
+        const { input_tokens, output_tokens } = said.usage
+        if (input_tokens + output_tokens > 0) yield* Effect.uninterruptible(unanswered(said))
+        came = undefined
+        return undefined
+      }
       // The answer follows at once; words beside calls are seen first.
       if (lane === EDGE && said.tool_calls.length === 0) yield* drafts.clear
       if (reported !== undefined && asked === first && (purpose === "turn" || purpose === "report")) {

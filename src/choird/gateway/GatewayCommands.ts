@@ -15,7 +15,7 @@ import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
 import { contextLabel, contextShares, contextSize } from "#src/shared/session/contextShares.ts"
-import { jobLines } from "#src/shared/session/jobText.ts"
+import { jobLines, waitText } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import type { Answer } from "./Answer.ts"
@@ -79,9 +79,13 @@ const statusText = (
   state: SessionState | undefined,
   budgets: Budgets,
   approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
+  jobs: ReadonlyArray<CoreSummary>,
   now_ms: number
 ): Answer => {
-  const cores = [...(state?.cores.keys() ?? [])]
+  const begun = jobs.filter(({ lifecycle }) => lifecycle !== "PENDING")
+  const cores = begun.map(({ job_name, provider_wait }) =>
+    provider_wait === undefined ? job_name : `${job_name} (${waitText(provider_wait)})`
+  )
   return notice(
     standing(view, now_ms),
     ...(view.reason === null ? [] : [`${view.reason}.`]),
@@ -216,12 +220,20 @@ const make = Effect.fnUntraced(function* () {
 
   const setModel = yield* makeSetModel
 
+  /** The running jobs of an agent's session. */
+  const running = Effect.fnUntraced(function* ({ session_id }: AgentView, state: SessionState | undefined) {
+    if (state === undefined || session_id === null) return []
+    const words = yield* databaseDefect(events.jobWords(session_id, state))
+    return jobSummaries(state, words, yield* Clock.currentTimeMillis)
+  })
+
   const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
     switch (command.type) {
       case "status": {
         const { state, view } = yield* look(speaker.agent_id)
         const { budgets } = (yield* config.current).config
-        return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
+        const now_ms = yield* Clock.currentTimeMillis
+        return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* running(view, state), now_ms)
       }
       case "decide":
         return yield* decisions.decide(command, speaker)
@@ -233,10 +245,7 @@ const make = Effect.fnUntraced(function* () {
         return yield* decisions.list(speaker)
       case "cores": {
         const { state, view } = yield* look(speaker.agent_id)
-        if (state === undefined || view.session_id === null) return coresText([])
-        const words = yield* databaseDefect(events.jobWords(view.session_id, state))
-        const now_ms = yield* Clock.currentTimeMillis
-        return coresText(jobSummaries(state, words, now_ms))
+        return coresText(yield* running(view, state))
       }
       case "context": {
         const { view } = yield* look(speaker.agent_id)

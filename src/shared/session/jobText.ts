@@ -7,6 +7,7 @@ import { plural } from "#src/shared/text/counts.ts"
 import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import { reportText } from "./jobReport.ts"
+import type { ProviderWait } from "./providerWait.ts"
 import type { CoreLane } from "./State.ts"
 import { lastPart, shortened } from "#src/shared/text/placeToCut.ts"
 
@@ -75,6 +76,23 @@ export const progressLine = (
   const phase = report?.phase === undefined ? undefined : shortened(inLine(report.phase), PHASE_CHARS_MAX)
   return `${lineBegin(core.job_name)}${[countsText(counts), far, phase].filter((part) => part !== undefined).join("; ")}`
 }
+
+/** Characters of a provider's words in a line on a job. */
+const CAUSE_CHARS_MAX = 240
+
+/** A moment as the clock on the wall shows it. */
+const clockText = (at: string): string => {
+  const time = new Date(at)
+  return [time.getHours(), time.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":")
+}
+
+/** That a job waits for its provider, and since when. */
+export const waitText = ({ since }: Pick<ProviderWait, "since">): string =>
+  `waits for the provider since ${clockText(since)}`
+
+/** The line on a job that waits for its provider. */
+export const waitLine = ({ job_name }: Pick<CoreLane, "job_name">, wait: ProviderWait): string =>
+  `${lineBegin(job_name)}${waitText(wait)} (${shortened(inLine(wait.cause), CAUSE_CHARS_MAX)}). It continues by itself once there is an answer; /cancel ${job_name} ends it.`
 
 const ENDED: Readonly<Record<CoreOutcome, string>> = {
   completed: "completed in",
@@ -159,7 +177,9 @@ const stateWords = (state: string): string =>
 export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
   const { agent_type, cost_usd, job_name, last_tool, plan, pool, question, ran_ms, report, state, step, task, tokens } =
     job
-  const doing = question === undefined ? stateWords(state) : "waiting for your answer"
+  const { provider_wait: wait } = job
+  const doing =
+    question !== undefined ? "waiting for your answer" : wait === undefined ? stateWords(state) : waitText(wait)
   const kinds = [agent_type, pool].filter((part) => part !== undefined)
   const said = report === undefined || report.kind === "need_info" ? undefined : withoutPlan(report)
   return [
@@ -170,6 +190,7 @@ export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
     ...(plan ?? []).map((each) => `    ${MARKS[each.state]} ${inLine(each.step)}`),
     ...(said === undefined ? [] : [`  says: ${shortened(inLine(reportText(said)), REPORT_CHARS_MAX)}`]),
     ...(question === undefined ? [] : [`  asks: ${inLine(question)} (/answer ${job_name} …)`]),
+    ...(wait === undefined ? [] : [`  failed: ${shortened(inLine(wait.cause), CAUSE_CHARS_MAX)}`]),
     `  ${[
       countsText(job),
       ...(last_tool === undefined ? [] : [`last ${last_tool}`]),

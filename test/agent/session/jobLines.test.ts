@@ -253,7 +253,7 @@ describe("the end of a job", () => {
   it.effect("counts all lives of a job that was resumed", () =>
     Effect.gen(function* () {
       yield* ticking
-      const error = { kind: "unreachable", message: "the provider is away" } as const
+      const error = { kind: "http", status: 401, message: "the provider is away" } as const
       const jobs = working(...busy, [0.1, { finish_reason: "error", error }], [0.1, calls(["mem.write", {}])])
       const script: Script = (messages, tools) =>
         messages.at(-1)?.content === "again"
