@@ -246,6 +246,19 @@ const withHint = (completion: Completion): Completion =>
         }
       }
 
+/** Whether a lane that waits for its provider has to wait longer after this. */
+const isInVain = ({ error }: Pick<Completion, "error">): boolean => error !== undefined && isPassing(error)
+
+const isBilled = ({ usage: { input_tokens, output_tokens } }: Pick<Completion, "usage">): boolean =>
+  input_tokens + output_tokens > 0
+
+/** Tells the user that a provider is waited for. */
+const announcing = (arbiter: Arbiter["Service"]) => (model: string) => (wait: Duration.Duration) => {
+  const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
+  const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
+  return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
+}
+
 const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 
 const make = Effect.fnUntraced(function* () {
@@ -273,12 +286,6 @@ const make = Effect.fnUntraced(function* () {
     const inbox_id = report === undefined ? messageOf(state.edge.turn) : report.inbox_id
     if (inbox_id === undefined) return {}
     return { heard: drafts.follow({ inbox_id, ...(report === undefined ? {} : { report_rev: report.rev }) }) }
-  }
-
-  const announce = (model: string) => (wait: Duration.Duration) => {
-    const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
-    const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
-    return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
   }
 
   const ask = Effect.fnUntraced(function* (
@@ -315,7 +322,7 @@ const make = Effect.fnUntraced(function* () {
     const complete = (messages: ReadonlyArray<Message>) =>
       Effect.flatMap(loaded(messages), (shown) =>
         llm.complete(name, messages, tools, config, {
-          announce: purpose === "summary" || again ? unannounced : announce(name),
+          announce: purpose === "summary" || again ? unannounced : announcing(arbiter)(name),
           interrupted: unanswered,
           ...heardBy(lane, purpose),
           cache_key: `${session_id}/${lane}`,
@@ -332,9 +339,8 @@ const make = Effect.fnUntraced(function* () {
         { concurrency: 2 }
       )
       const { prompt_tokens: reported, ...said } = completion
-      if (again && said.error !== undefined && isPassing(said.error)) {
-        const { input_tokens, output_tokens } = said.usage
-        if (input_tokens + output_tokens > 0) yield* Effect.uninterruptible(unanswered(said))
+      if (again && isInVain(said)) {
+        yield* Effect.uninterruptible(isBilled(said) ? unanswered(said) : Effect.void)
         came = undefined
         return undefined
       }

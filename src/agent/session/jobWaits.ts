@@ -1,5 +1,5 @@
 /**
- * How long a job has waited for its provider. That is no part of the time that it was given: a night without a provider ends no job. Each wait
+ * How long a job has waited for its provider. That does not count in its time: a night without a provider ends no job. Each wait
  * begins with an output in the log, so a restart continues it.
  */
 import { Effect } from "effect"

@@ -91,7 +91,7 @@ export interface PreparedCall {
   readonly timeout_ms: number
   /** Where the effect of this call is not the tool's own. */
   readonly effect?: ToolEffect
-  /** Whether edge may make this call while core jobs run although it has an effect: what it changes is no job's (D30). */
+  /** Whether edge may make this call while core jobs run although it has an effect: no job uses what it changes (D30). */
   readonly besideJobs?: boolean
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>

@@ -3,5 +3,5 @@ import { pathInside } from "#src/shared/image/workspacePath.ts"
 
 export const EDGE_SCRATCH = ".choirtmp/edge"
 
-/** Whether a path, however it is spelled, lies in edge's folder. */
+/** Whether a path, however it is spelled, is in edge's folder. */
 export const isEdgeScratch = (path: string): boolean => pathInside(path)?.startsWith(`${EDGE_SCRATCH}/`) === true

@@ -106,6 +106,15 @@ const contextAnswer = (context: PromptContext): Answer =>
     ...contextLabel(context)
   )
 
+/** The running jobs of an agent's session. */
+const makeRunning = Effect.map(EventStore, (events) =>
+  Effect.fnUntraced(function* ({ session_id }: AgentView, state: SessionState | undefined) {
+    if (state === undefined || session_id === null) return []
+    const words = yield* databaseDefect(events.jobWords(session_id, state))
+    return jobSummaries(state, words, yield* Clock.currentTimeMillis)
+  })
+)
+
 /** A list for a command whose argument is missing. */
 const makeChoice = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -210,22 +219,15 @@ const make = Effect.fnUntraced(function* () {
   const grants = yield* makeChatGrants
   const memory = yield* makeChatMemory
   const eventLines = yield* makeEventLines
-  const events = yield* EventStore
   const models = yield* Models
   const display = yield* makeDisplay
   const voice = yield* makeChatVoice
   const look = yield* makeLook
+  const running = yield* makeRunning
   const steer = yield* makeSteer
   const onAgents = yield* makeOnAgents
 
   const setModel = yield* makeSetModel
-
-  /** The running jobs of an agent's session. */
-  const running = Effect.fnUntraced(function* ({ session_id }: AgentView, state: SessionState | undefined) {
-    if (state === undefined || session_id === null) return []
-    const words = yield* databaseDefect(events.jobWords(session_id, state))
-    return jobSummaries(state, words, yield* Clock.currentTimeMillis)
-  })
 
   const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
     switch (command.type) {

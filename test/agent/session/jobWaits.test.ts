@@ -13,9 +13,7 @@ const HOUR = 60 * MINUTE
 
 /** Hours pass in a test, so that time goes by in larger steps than elsewhere, and in larger ones for a longer failure. */
 const passing = (down_ms: number) =>
-  Effect.forkScoped(
-    Effect.forever(Effect.andThen(TestClock.adjust(Math.max(SECOND, down_ms / 1000)), Effect.yieldNow))
-  )
+  Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(Math.max(SECOND, down_ms / 1000)), Effect.yieldNow)))
 const unreachable: Said = { finish_reason: "error", error: { kind: "unreachable", message: "nobody answers" } }
 const refusedKey: Said = {
   finish_reason: "error",
@@ -97,7 +95,7 @@ describe("a job whose provider fails", () => {
     })
   )
 
-  it.effect("waits on after a restart in the middle, and is told of once all the same", () =>
+  it.effect("continues its wait after a restart in the middle, and tells its user once", () =>
     Effect.gen(function* () {
       yield* passing(HOUR)
       const plane = yield* makeMemoryControlPlane
