@@ -87,7 +87,9 @@ export const UserMsg = Schema.Struct({
   /** The cost of its transcriptions. */
   cost_usd: Schema.optionalKey(Schema.Finite),
   /** Its sender wants to hear the answer. */
-  speak: Schema.optionalKey(Schema.Boolean)
+  speak: Schema.optionalKey(Schema.Boolean),
+  /** The name of its writer, where several people talk to the agent: prompts and memory show it before the text. */
+  writer: Schema.optionalKey(ResourceName)
 })
 
 /**

@@ -179,7 +179,7 @@ const candidates = (random: Random, state: SessionState): ReadonlyArray<Command>
   const commands: Array<Command> = []
   const signal_id = String(1000 + state.rev)
   const { edge } = state
-  if (random() < 0.05) commands.push({ type: "Notice", text: "wait" }, compaction(random, state, signal_id))
+  if (random() < 0.05) commands.push({ type: "Notice", lane: EDGE, text: "wait" }, compaction(random, state, signal_id))
   if (random() < 0.05) commands.push({ type: "SignalInject", source: "user", signal_id, content: "also this" })
   if (random() < 0.05) commands.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
   if (edge.state === "EDGE_IDLE") {

@@ -49,7 +49,11 @@ export const lifecycle = Layer.mock(Lifecycle, {
 export const quietServices = Layer.mergeAll(
   quietMemory,
   Choices.layer,
-  Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
+  Layer.mock(Pairings, {
+    redeem: () => Effect.succeed(false),
+    redeemGroup: () => Effect.succeed(false),
+    recognise: () => Effect.undefined
+  }),
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),

@@ -183,7 +183,7 @@ export type Command =
       /** Its sound. */
       readonly voice?: { readonly files: ReadonlyArray<SentFile>; readonly cost_usd?: number } | undefined
     }
-  | { readonly type: "Notice"; readonly text: string }
+  | { readonly type: "Notice"; readonly lane: LaneId; readonly text: string }
   /** choird has written long-term memory for a call. */
   | {
       readonly type: "MemoryWrite"

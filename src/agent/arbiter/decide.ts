@@ -11,7 +11,8 @@ import { laneOf } from "#src/shared/session/lanes.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import { writersOf } from "#src/shared/session/sourceWords.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { endOfCall, grant, output, request } from "./decideCalls.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
+import { askedBy, endOfCall, grant, output, request } from "./decideCalls.ts"
 import {
   cancelCore,
   factsOf,
@@ -122,7 +123,7 @@ const heardFor = (attachments: UserMessage["attachments"]) => {
 
 const userMessage = (
   state: SessionState,
-  { attachments, dm, forwarded, inbox_id, speak, text }: UserMessage
+  { attachments, dm, forwarded, inbox_id, speak, text, writer }: UserMessage
 ): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
@@ -137,6 +138,7 @@ const userMessage = (
           ...(forwarded === true ? { forwarded, writers: withSources([], writersOf(text)) } : {}),
           ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
+          ...(writer === undefined ? {} : { writer }),
           ...heardFor(attachments)
         }
       })
@@ -197,6 +199,15 @@ const compact = (
   )
 }
 
+/** What a lane has to say while it works, to the person who asked for the work. */
+const noticeOf = (state: SessionState, { lane, text }: Extract<Command, { type: "Notice" }>): EventDraft => {
+  const memory = laneOf(state, lane)
+  const inbox_id =
+    (memory === undefined ? undefined : askedBy(memory)) ?? (lane === EDGE ? nextReport(state)?.inbox_id : undefined)
+  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
+  return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }
+}
+
 export const decide = (state: SessionState, command: Command, situation: Situation): Decision => {
   switch (command.type) {
     case "UserMessage":
@@ -247,7 +258,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "TellJob":
       return tellJob(state, command, situation)
     case "Notice":
-      return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: command.text } })
+      return accept(noticeOf(state, command))
     case "MemoryWrite": {
       const { type: _, lane, ...write } = command
       return laneOf(state, lane) === undefined

@@ -164,7 +164,7 @@ export const request = (
 }
 
 /** The message that a lane works on, as far as there is one. */
-const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
+export const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
   if ("job_id" in memory) return memory.inbox_id
   return memory.turn?.kind === "report" ? memory.turn.report.inbox_id : memory.turn?.inbox_id
 }

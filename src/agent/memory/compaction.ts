@@ -1,4 +1,5 @@
 /** The events of a lane that give way to its summary, what the model is asked, and what of its answer counts. */
+import { writtenBy } from "#src/shared/text/writtenBy.ts"
 import { Schema } from "effect"
 import { type ChoirEvent, type EventOf, type MemoryDelta, REST_CHARS_MAX } from "#schema/Event.ts"
 import { EDGE, SessionId } from "#schema/Ids.ts"
@@ -275,7 +276,7 @@ export const wordsOf = ({ words }: ReferenceSummary, leaving: ReadonlyArray<Fold
     if (event.event_type === "UserMsg")
       return event.payload.text.trim() === "" || event.payload.forwarded === true
         ? []
-        : [withoutNotes(event.payload.text)]
+        : [withoutNotes(writtenBy(event.payload))]
     return event.event_type === "InjectedInstruction" && event.payload.source !== "control_plane"
       ? [withoutNotes(event.payload.content)]
       : []

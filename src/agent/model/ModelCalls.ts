@@ -253,10 +253,10 @@ const isBilled = ({ usage: { input_tokens, output_tokens } }: Pick<Completion, "
   input_tokens + output_tokens > 0
 
 /** Tells the user that a provider is waited for. */
-const announcing = (arbiter: Arbiter["Service"]) => (model: string) => (wait: Duration.Duration) => {
+const announcing = (arbiter: Arbiter["Service"]) => (lane: LaneId, model: string) => (wait: Duration.Duration) => {
   const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
   const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
-  return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
+  return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", lane, text }))
 }
 
 const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
@@ -322,7 +322,7 @@ const make = Effect.fnUntraced(function* () {
     const complete = (messages: ReadonlyArray<Message>) =>
       Effect.flatMap(loaded(messages), (shown) =>
         llm.complete(name, messages, tools, config, {
-          announce: purpose === "summary" || again ? unannounced : announcing(arbiter)(name),
+          announce: purpose === "summary" || again ? unannounced : announcing(arbiter)(lane, name),
           interrupted: unanswered,
           ...heardBy(lane, purpose),
           cache_key: `${session_id}/${lane}`,

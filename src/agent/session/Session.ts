@@ -48,7 +48,11 @@ const withPictures = Effect.fnUntraced(function* (message: UserMessage) {
 const take = Effect.fnUntraced(function* (sent: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox
-  const message = sent.attachments.length === 0 ? sent : yield* withPictures(sent)
+  const { config } = (yield* AgentSettings).current()
+  const writer =
+    config.writers !== undefined && Object.hasOwn(config.writers, sent.dm) ? config.writers[sent.dm] : undefined
+  const named = writer === undefined ? sent : { ...sent, writer }
+  const message = named.attachments.length === 0 ? named : yield* withPictures(named)
   const { edge, reports } = arbiter.state()
   const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)

@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer, Stream } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName, type SessionId } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
@@ -10,6 +11,8 @@ import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { hasSeveralPeople } from "#src/shared/config/people.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
@@ -210,7 +213,25 @@ const makeSetModel = Effect.gen(function* () {
   })
 })
 
+/** Commands that show or remove what anybody told the agent. */
+const OF_ALL_WORDS: ReadonlySet<Command["type"]> = new Set(["memory", "forget", "events", "context"])
+
+/** Why a person may not give a command: others' words are an admin's to read and to forget. */
+const makeHindrance = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* ({ type }: Command, { agent_id, writer }: Speaker) {
+    if (!OF_ALL_WORDS.has(type)) return undefined
+    const { config: running } = yield* config.current
+    const { bindings } = yield* Effect.orDie(lifecycle.view(agent_id))
+    if (bindings === null || isAdmin(running, writer) || !hasSeveralPeople(running, boundDms(bindings)))
+      return undefined
+    return refusal(`Several people talk with ${agent_id}, so only an admin may use /${type}.`)
+  })
+})
+
 const make = Effect.fnUntraced(function* () {
+  const hindrance = yield* makeHindrance
   const choice = yield* makeChoice
   const choices = yield* Choices
   const config = yield* ConfigStore
@@ -296,7 +317,7 @@ const make = Effect.fnUntraced(function* () {
 
   return GatewayCommands.of({
     run: Effect.fn("GatewayCommands.run")(function* (command, speaker) {
-      const { choices: offered, ...said } = yield* answer(command, speaker)
+      const { choices: offered, ...said } = (yield* hindrance(command, speaker)) ?? (yield* answer(command, speaker))
       if (offered !== undefined) yield* choices.offer(speaker, offered.words, offered.options)
       return said
     })

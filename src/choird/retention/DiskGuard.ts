@@ -5,6 +5,7 @@
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { Config } from "#schema/Config.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
 import { logDeath, restarted } from "#src/shared/background.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
@@ -103,11 +104,9 @@ const make = Effect.gen(function* () {
   /** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
   const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
     Effect.gen(function* () {
-      const { config: running } = yield* config.current
-      const gateway = bindings === null ? undefined : running.dms[bindings.dm]?.gateway
-      if (bindings === null || gateway === undefined) return
+      if (bindings === null) return
       const source_id = `disk:${what}:${agent_id}:${yield* Clock.currentTimeMillis}`
-      yield* outbox.tell({ source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null, kind: "notice" })
+      yield* outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text })
     }).pipe(Effect.catchCause((cause) => Effect.logWarning("notification failed", cause)))
 
   const pause = Effect.fnUntraced(function* (view: AgentView, reason: string) {

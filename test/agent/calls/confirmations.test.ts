@@ -157,6 +157,19 @@ describe("a call that needs a person", () => {
       })
     )
 
+  it.effect("tells the model the reason that a person gave", () =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(inOrder(calls(["out.send", INPUT]), says("done")))
+      yield* asked(plane)
+      yield* plane.decide(first, "rejected", 'not now,\n"please"')
+      yield* ended(plane)
+      assert.include(
+        results(plane)[0]?.summary,
+        String.raw`a person refused this call and said "not now,\n\"please\""; do`
+      )
+    })
+  )
+
   it.effect("is asked for only once the lane has read what strangers wrote, when so configured (D31)", () =>
     Effect.gen(function* () {
       const script = inOrder(

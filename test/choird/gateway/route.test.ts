@@ -78,22 +78,38 @@ describe("route", () => {
         route(both, views, ResourceName.make(gateway), { user_id, text: "hi" })
       assert.deepInclude<object>(ask([view("stopped", "other"), bound]), { type: "message", dm, agent_id: "helper" })
       const start = gateway === "bot" ? /An admin can start it: \/start helper$/u : /choirctl agent start helper$/u
-      assert.match(said(ask([])), start)
+      const away = ask([])
+      assert.match((away.type === "message" && away.kept) || "", start)
     }
   })
 
-  it("says that no agent is there, and whom to start", () => {
+  it("keeps a message for an agent that will take it, and says whom to start", () => {
     for (const views of [
       [],
       [view("stopped")],
       [view("crashed")],
       [view("stopping")],
       [view("running", "other")].slice(1)
-    ])
-      assert.match(said(from("1", "hi", views)), /^helper is not running .*start it: \/start helper$/u)
+    ]) {
+      const routed = from("1", "hi", views)
+      assert.deepInclude<object>(routed, { type: "message", dm: PHONE, agent_id: "helper", text: "hi" })
+      assert.match(
+        (routed.type === "message" && routed.kept) || "",
+        /^helper is not running .*start it: \/start helper$/u
+      )
+      assert.match(said(from("1", "/status", views)), /not running .*not delivered.* start it: \/start helper$/u)
+    }
+    const paused = from("1", "hi", [view("paused")])
+    assert.match((paused.type === "message" && paused.kept) || "", /^helper is paused/u)
+    assert.strictEqual(from("1", "/status", [view("paused")]).type, "command")
+  })
+
+  it("refuses a message that no agent would take: none is there, or the one of the DM runs in other chats", () => {
     const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
     const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })
     assert.match(said(routed), /^No agent is running here\. .*--dm phone$/u)
+    const elsewhere = { ...view("running"), bindings: BINDINGS }
+    assert.deepInclude<object>(from("1", "hi", [elsewhere]), { type: "refuse", kind: "NO_AGENT" })
   })
 
   it("reads commands, and answers those that nobody knows and those that are used wrongly (E6)", () => {
