@@ -17,15 +17,14 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import {
-  codeIn,
   makePairingCodes,
-  PAIRING_MS_MAX,
   PAIRINGS_WAITING_MAX,
   type PairingCodes,
   spoiltText,
   type WaitingCode
 } from "./pairingCodes.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { PAIRING_MS_MAX, pairingCodeIn } from "#src/shared/text/pairingCode.ts"
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
 export class PairingRefused extends Schema.TaggedError<PairingRefused>()("PairingRefused", {
@@ -242,7 +241,7 @@ const make = Effect.fnUntraced(function* () {
 
   /** The code that a text may be, while this user may try one and one waits. */
   const tried = (gateway: ResourceName, user_id: string, text: string, now_ms: number) => {
-    const code = codeIn(text)
+    const code = pairingCodeIn(text)
     return code !== undefined && codes.good(gateway, now_ms).length > 0 && codes.mayTry(gateway, user_id, now_ms)
       ? code
       : undefined

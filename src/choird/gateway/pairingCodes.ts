@@ -1,26 +1,19 @@
 /** The codes that wait to be sent to a bot, in memory alone, and the guesses at them. */
-import { createHash, randomInt, timingSafeEqual } from "node:crypto"
+import { createHash, timingSafeEqual } from "node:crypto"
 import type { PairDm } from "#schema/DmsApi.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
+import {
+  newPairingCode,
+  PAIRING_BOT_TRIES_MAX,
+  PAIRING_MS_MAX,
+  PAIRING_TRIES_MAX,
+  shownPairingCode
+} from "#src/shared/text/pairingCode.ts"
 
-export const PAIRING_MS_MAX = 600_000
-/** Wrong codes of one user within PAIRING_MS_MAX, and of all users of a bot together, which end its codes. */
-const PAIRING_TRIES_MAX = 5
-const PAIRING_BOT_TRIES_MAX = 50
 /** Users whose tries are remembered, and codes that wait at once. */
 const PAIRING_USERS_MAX = 1000
 export const PAIRINGS_WAITING_MAX = 16
-
-/** Without letters that look like others. */
-const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-const HALF_CHARS = 4
-
-/** `ABCD-EFGH`, also in lowercase, with a blank or nothing for the dash, behind /start as a link sends it, or behind the bot's name in a group. Only letters of codes are one, so that few words are. */
-const CODE = new RegExp(
-  `^\\s*(?:/start(?:@\\w{1,64})?\\s+|@\\w{1,64}[\\s:,]+)?([${LETTERS}]{${HALF_CHARS}})[\\s\\p{Pd}\\u2212]{0,3}([${LETTERS}]{${HALF_CHARS}})\\s*$`,
-  "iu"
-)
 
 export interface WaitingCode extends PairDm {
   readonly digest: Buffer
@@ -39,14 +32,6 @@ export const spoiltText = ({ gateway, name }: Spoilt): string =>
   `the pairing code of ${name} ended unused: strangers sent ${PAIRING_BOT_TRIES_MAX} wrong codes to ${gateway}; make another one with choirctl dm pair ${name} --gateway ${gateway}, and use it at once`
 
 const digestOf = (code: string) => createHash("sha256").update(code).digest()
-
-const newCode = () => Array.from({ length: 2 * HALF_CHARS }, () => LETTERS.charAt(randomInt(LETTERS.length))).join("")
-
-/** The code in a text of a stranger, or undefined for a text that cannot be one. */
-export const codeIn = (text: string): string | undefined => {
-  const [, first, second] = CODE.exec(text) ?? []
-  return first === undefined || second === undefined ? undefined : `${first}${second}`.toUpperCase()
-}
 
 /** Counts wrong codes, so that nobody can guess one. */
 const makeTries = () => {
@@ -91,11 +76,11 @@ export const makePairingCodes = () => {
       waiting.filter((row) => row.until_ms > now_ms && row.name !== name).length,
     /** Makes a code; an earlier one of the same name ends. */
     add: (dm: PairDm, now_ms: number): string => {
-      const code = newCode()
+      const code = newPairingCode()
       const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
       waiting = [...others, { ...dm, digest: digestOf(code), until_ms: now_ms + PAIRING_MS_MAX }]
       ended = spoilt(now_ms).filter(({ name }) => name !== dm.name)
-      return `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`
+      return shownPairingCode(code)
     },
     /** Uses up the code, if it is one of these. */
     take: (code: string, rows: ReadonlyArray<WaitingCode>) => {

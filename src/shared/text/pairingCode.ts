@@ -11,9 +11,9 @@ export const PAIRING_BOT_TRIES_MAX = 50
 const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 const HALF_CHARS = 4
 
-/** `ABCD-EFGH`, also in lowercase, with a blank or nothing for the dash, or behind /start as a link sends it. Only letters of codes are one, so that few words are. */
+/** `ABCD-EFGH`, also in lowercase, with a blank or nothing for the dash, behind /start as a link sends it, or behind the bot's name in a group. Only letters of codes are one, so that few words are. */
 const CODE = new RegExp(
-  `^\\s*(?:/start(?:@\\w{1,64})?\\s+)?([${LETTERS}]{${HALF_CHARS}})[\\s\\p{Pd}\\u2212]{0,3}([${LETTERS}]{${HALF_CHARS}})\\s*$`,
+  `^\\s*(?:/start(?:@\\w{1,64})?\\s+|@\\w{1,64}[\\s:,]+)?([${LETTERS}]{${HALF_CHARS}})[\\s\\p{Pd}\\u2212]{0,3}([${LETTERS}]{${HALF_CHARS}})\\s*$`,
   "iu"
 )
 
