@@ -199,7 +199,7 @@ const compact = (
   )
 }
 
-/** What a lane has to say while it works, to the person who asked for the work. */
+/** A notice of a lane at work, to the person who asked for the work. */
 const noticeOf = (state: SessionState, { lane, text }: Extract<Command, { type: "Notice" }>): EventDraft => {
   const memory = laneOf(state, lane)
   const inbox_id =
