@@ -16,7 +16,7 @@ export const PLAN_LINE_AFTER_MS = 30_000
 const LINES_OFF_MS = 60_000
 
 /** How long a provider may fail until the user of a job hears of it: most failures are over by then. */
-export const WAIT_LINE_AFTER_MS = 120_000
+const WAIT_LINE_AFTER_MS = 120_000
 
 /** The parts of a job that decide when its next line is due. */
 type Told = Pick<CoreLane, "plan" | "question" | "started_at" | "told">

@@ -20,7 +20,7 @@ export const pauseBefore = (failed: number): number => Math.min(PAUSE_MS_MAX, PA
 type Find = (rev: number) => ChoirEvent | undefined
 
 /** The milliseconds of a job's waits that have ended, by the times of their events. */
-export const endedWaits = ({ lane, output, started_rev }: CoreLane, find: Find): number => {
+const endedWaits = ({ lane, output, started_rev }: CoreLane, find: Find): number => {
   let total = 0
   let since: string | undefined
   for (let rev = started_rev; rev <= output.rev; rev += 1) {

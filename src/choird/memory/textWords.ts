@@ -61,7 +61,7 @@ const spaced = (text: string, language: string | undefined): TextWord => {
 
 /** The characters of a run without blanks, and each two of them that stand side by side. */
 const pairsOf = (run: string): ReadonlyArray<string> => {
-  const characters = [...run]
+  const characters = Array.from(run)
   return characters.flatMap((character, place) => {
     const next = characters[place + 1]
     return next === undefined ? [character] : [character, character + next]
@@ -69,7 +69,7 @@ const pairsOf = (run: string): ReadonlyArray<string> => {
 }
 
 /** Whether a word is two characters of a script without blanks, which say as much as a longer word of another script. */
-export const isPair = (word: string): boolean => HAS_UNSPACED.test(word) && [...word].length === 2
+export const isPair = (word: string): boolean => HAS_UNSPACED.test(word) && Array.from(word).length === 2
 
 /** Names with signs in them, as they are: `c++`, `.net`, `ac/dc`, `15%`. */
 const signedIn = (text: string): ReadonlyArray<string> =>
@@ -102,7 +102,7 @@ const segmentsOf = (run: string): ReadonlyArray<string> => {
 
 /** A word of a script without blanks: itself if it is one or two characters, or its pairs, which count as much together. */
 const segmentWords = (segment: string): ReadonlyArray<QueryWord> => {
-  const characters = [...segment]
+  const characters = Array.from(segment)
   const pairs = characters.slice(1).map((next, place) => `${characters[place]}${next}`)
   const words = pairs.length === 0 ? [segment] : pairs
   return words.map((word) => ({ ...exact(word), share: 1 / words.length }))
