@@ -114,7 +114,8 @@ export class AnswerRules {
   #reasoning({ continuation, finish_reason, model, tool_calls }: Output, rev: number): void {
     const endpoint = boundModel(this.#config, model)?.endpoint ?? ""
     const isThought = THINKERS.some((dialect) => endpoint.includes(`/${dialect}/`))
-    const isUsable = tool_calls.length > 0 && tool_calls.every(({ input }) => isAsWritten(input))
+    const isUsable =
+      tool_calls.length > 0 && tool_calls.every(({ input, refused }) => refused === undefined && isAsWritten(input))
     if (isThought && isUsable && finish_reason === "tool_calls" && continuation === undefined)
       throw new Violation("P5", `the output at ${rev} has calls without the thoughts that led to them`)
   }

@@ -343,8 +343,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "taint-is-lost",
     file: session("calls.ts"),
-    find: "const tainted = memory.tainted || brought",
-    replace: "const tainted = memory.tainted && brought",
+    find: "const after = isForeign ? brought(",
+    replace: "const after = isForeign && memory.tainted ? brought(",
     knownSeed: 2,
     breaks: ["J4"]
   },

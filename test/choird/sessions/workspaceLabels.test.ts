@@ -89,7 +89,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
     const locks = staged ? [LockRequest.make({ resource: "choirtmp", mode: "S" })] : []
     const tool = name.replaceAll("-", ".")
     const request = { call_id, lane, tool, input: {}, locks, allowed_tools: undefined, capabilities: [] }
-    give({ type: "Request", ...request, effect: effect as ToolEffect })
+    give({ type: "Request", ...request, effect: effect as ToolEffect, beside_jobs: true })
     return locks
   }
   return {
