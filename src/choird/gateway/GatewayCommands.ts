@@ -256,7 +256,8 @@ const make = Effect.fnUntraced(function* () {
         const { state, view } = yield* look(speaker.agent_id)
         const { budgets } = (yield* config.current).config
         const now_ms = yield* Clock.currentTimeMillis
-        return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* running(view, state), now_ms)
+        const jobs = state === undefined || state.cores.size === 0 ? [] : yield* running(view, state)
+        return statusText(view, state, budgets, yield* decisions.waiting(speaker), jobs, now_ms)
       }
       case "decide":
         return yield* decisions.decide(command, speaker)

@@ -41,13 +41,22 @@ export class KnowledgeFull extends Schema.TaggedError<KnowledgeFull>()("Knowledg
   }
 }
 
+/** A value that may be text from outside would end one that is trusted, and no question would find either again unasked. */
+export class FactTrusted extends Schema.TaggedError<FactTrusted>()("FactTrusted", {
+  key: Schema.NullOr(Schema.String)
+}) {
+  override get message() {
+    return `the value of ${this.key ?? "this fact"} is trusted, and the new one may be text from outside: ask your user, or keep it under another key`
+  }
+}
+
 export type FactName = { readonly key: FactKey } | { readonly id: DocumentId }
 
 export class Knowledge extends Context.Service<
   Knowledge,
   {
-    /** Writes a fact. With a key it ends the value in force of this key, which then says what superseded it. */
-    set(agent_id: AgentId, fact: NewFact): Effect.Effect<Written, KnowledgeFull | DatabaseAway>
+    /** Writes a fact. With a key it ends the value in force of this key, which then says what superseded it; an untrusted one ends no trusted one. */
+    set(agent_id: AgentId, fact: NewFact): Effect.Effect<Written, KnowledgeFull | FactTrusted | DatabaseAway>
     /** Ends a fact in force; it stays with its end, as a tombstone. None when there is none. */
     remove(agent_id: AgentId, name: FactName): Effect.Effect<Option.Option<Fact>, DatabaseAway>
     /** Whether a fact that an agent writes says what the person of its turn said, as the log has it. */
@@ -153,6 +162,7 @@ const write = Effect.fnUntraced(function* (agent_id: AgentId, fact: NewFact) {
   // What somebody to be trusted says again is to be trusted from now on, and never the other way round.
   if (before !== undefined && textHash(before.text).equals(textHash(text)) && (untrusted || !before.untrusted))
     return { fact: before, change: "same" } satisfies Written
+  if (before !== undefined && untrusted && !before.untrusted) return yield* new FactTrusted({ key })
   if (before === undefined) yield* requireRoom(agent_id)
   else yield* endFacts(agent_id, [before.id])
   const inserted = yield* insertFact(agent_id, { key, text, untrusted, source, call_id: call_id ?? null })

@@ -116,7 +116,7 @@ export const memoryTools = Effect.gen(function* () {
       const fact = { key, text, untrusted: untrusted && !isOwn, source, call_id: idOf(session_id, call_id) }
       return yield* knowledge.set(agent_id, fact).pipe(
         Effect.map(({ change, fact }) => success({ change, document_id: fact.id })),
-        Effect.catchTag("KnowledgeFull", ({ message }) => Effect.succeed(failed("error", message)))
+        Effect.catchTag(["FactTrusted", "KnowledgeFull"], ({ message }) => Effect.succeed(failed("error", message)))
       )
     })
   })

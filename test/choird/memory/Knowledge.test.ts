@@ -97,6 +97,20 @@ describeEngines("Knowledge", (it) => {
     }).pipe(Effect.provide(layer))
   )
 
+  it.effect("keeps a trusted value that a text from outside would replace, and takes that text under another key", () =>
+    Effect.gen(function* () {
+      const { agent_id, knowledge, texts } = yield* opened
+      yield* knowledge.set(agent_id, fact("Paris"))
+      const refused = yield* Effect.flip(knowledge.set(agent_id, fact("Nowhere", { untrusted: true })))
+      assert.include(refused.message, "ask your user, or keep it under another key")
+      assert.deepStrictEqual(yield* texts, ["Paris"])
+      yield* knowledge.set(agent_id, fact("Nowhere", { key: FactKey.make("page.city"), untrusted: true }))
+      assert.sameMembers([...(yield* texts)], ["Paris", "Nowhere"])
+      yield* knowledge.set(agent_id, fact("Lyon"))
+      assert.sameMembers([...(yield* texts)], ["Lyon", "Nowhere"])
+    }).pipe(Effect.provide(layer))
+  )
+
   it.effect("ends a fact with a tombstone, and says when there is none", () =>
     Effect.gen(function* () {
       const { agent_id, knowledge, texts } = yield* opened

@@ -69,6 +69,8 @@ export const layerOperatorMemory = HttpApiBuilder.group(
         yield* known(id)
         const fact = { key, text, untrusted: false, source: OPERATOR }
         const written = yield* databaseDefect(knowledge.set(id, fact)).pipe(
+          // An operator's fact is trusted.
+          Effect.catchTag("FactTrusted", Effect.die),
           Effect.catchTag("KnowledgeFull", ({ message }) =>
             Effect.fail(conflict("MEMORY_FULL", message, `choirctl memory delete ${id} KEY`))
           )
