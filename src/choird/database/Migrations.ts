@@ -39,6 +39,7 @@ import { askingJobs } from "./migrations/0040_asking_jobs.ts"
 import { undeliveredOfAgent } from "./migrations/0041_undelivered_of_agent.ts"
 import { sentChats } from "./migrations/0042_sent_chats.ts"
 import { agentNumbers } from "./migrations/0043_agent_numbers.ts"
+import { carriedMessages } from "./migrations/0044_carried_messages.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -84,7 +85,8 @@ export const MIGRATIONS = {
   "0040_asking_jobs": askingJobs,
   "0041_undelivered_of_agent": undeliveredOfAgent,
   "0042_sent_chats": sentChats,
-  "0043_agent_numbers": agentNumbers
+  "0043_agent_numbers": agentNumbers,
+  "0044_carried_messages": carriedMessages
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -6,6 +6,7 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Order } from "#src/choird/sessions/Order.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import { choose, numbered } from "./Choices.ts"
@@ -19,7 +20,7 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 export const orderOf = (
-  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "stop" }>
+  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "new" | "stop" }>
 ): Order => {
   switch (command.type) {
     case "inject":
@@ -32,6 +33,8 @@ export const orderOf = (
       return { type: "Compact" }
     case "stop":
       return { type: "StopTurn" }
+    case "new":
+      return { type: "NewSession", ...(command.end_jobs ? { end_jobs: true } : {}) }
     case "cancel":
       return command.job_name === undefined ? { type: "Cancel" } : { type: "CancelCore", job_name: command.job_name }
   }
@@ -55,10 +58,16 @@ export const makeLook = Effect.gen(function* () {
 export const makeSteer = Effect.gen(function* () {
   const audit = yield* Audit
   const look = yield* makeLook
+  const sessions = yield* SessionStore
   const steering = yield* Steering
   return Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
     const { state, view } = yield* look(agent_id)
     const { session_id } = view
+    if (session_id === null && order.type === "NewSession" && view.status === "running") {
+      yield* databaseDefect(sessions.continueNothing(agent_id))
+      yield* audit.record({ who: `gateway:${gateway}`, action: "session.new", agent_id, detail: {} })
+      return notice("Your next message begins a new conversation.")
+    }
     if (session_id === null) {
       const entry = { who: `gateway:${gateway}`, action: "session.steer", agent_id }
       yield* audit.record({ ...entry, detail: { refused: "NOT_RUNNING", order: order.type } })
@@ -71,6 +80,8 @@ export const makeSteer = Effect.gen(function* () {
       if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
       if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
         return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
+      if (failure._tag === "SteeringRefused" && failure.kind === "JOBS_RUN")
+        return refusal(`${sentence(failure.message)} Wait for the report, or send /new yes to end what runs.`)
       const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
       return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
     }
@@ -89,6 +100,12 @@ export const makeSteer = Effect.gen(function* () {
         return notice(`The skill ${body.skill} runs as the job ${body.job_name}.`)
       case "StopTurn":
         return notice("Stopping.")
+      case "NewSession":
+        return notice(
+          state === undefined || (state.edge.state === "EDGE_IDLE" && nextReport(state) === undefined)
+            ? "A new conversation begins. What I was asked to remember stays."
+            : "A new conversation begins as soon as this answer is there. /stop ends the answer."
+        )
       case "Compact":
         return notice("The older part of the conversation is being summarised.")
     }

@@ -5,6 +5,7 @@ import type { LaneId } from "#schema/Ids.ts"
 import { waitsForPerson } from "./parkTurn.ts"
 import { type Folded, laneOf, withLane } from "./lanes.ts"
 import { applyDelta, boundedWords } from "./memory.ts"
+import { withSources } from "./sources.ts"
 import type { CoreLane, EdgeLane, SessionState } from "./State.ts"
 
 /** The outputs of a lane that its next steps continue from, by revision: its newest one, and the one of a turn that was set aside. */
@@ -51,7 +52,7 @@ const keptRefused = (memory: EdgeLane | CoreLane, boundary_rev: number, kept: Re
 }
 
 export const compactWindow = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
-  const { boundary_rev, delta, kept = [], signal_id, words } = payload
+  const { boundary_rev, delta, kept = [], signal_id, sources = [], words } = payload
   const memory = laneOf(state, lane)
   if (memory === undefined)
     return signal_id === undefined ? Result.fail(`no job runs on ${lane}`) : Result.succeed(state)
@@ -66,6 +67,8 @@ export const compactWindow = (state: SessionState, { lane, payload, rev }: Event
     withLane(state, lane, {
       boundary: boundary_rev,
       window: memory.window.filter((seen) => seen > boundary_rev || kept.includes(seen)),
+      tainted: memory.tainted || sources.length > 0,
+      sources: withSources(memory.sources, sources),
       summary: {
         ...applyDelta(memory.summary, delta),
         files: boundary_rev > memory.boundary ? memory.written : memory.summary.files,
