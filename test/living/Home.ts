@@ -163,7 +163,7 @@ export const firstStart = Effect.fnUntraced(function* ({ giveClock, terminal }: 
 })
 
 /** Lets a person in: the code that the terminal shows is what they send. */
-const letIn = Effect.fnUntraced(function* ({ bot, terminal }: Home, who: Person, command: string) {
+export const letIn = Effect.fnUntraced(function* ({ bot, terminal }: Home, who: Person, command: string) {
   const shown = yield* terminal.run(command)
   const [, code = ""] = /within ten minutes: (\S{4}-\S{4})/u.exec(shown) ?? []
   yield* bot.text(PEOPLE[who], code)

@@ -73,7 +73,7 @@ const partsOf = ({ body }: ProviderRequest): ReadonlyArray<Part> => {
 /** Notes of Choir that want an answer: the end of a job, words that still wait for one, and the memory of a session. */
 const ASKS = /^<choir-note>\n(?:Report:|Still to be answered|Compaction:)/u
 
-const seenIn = (request: ProviderRequest): Seen => {
+export const seenIn = (request: ProviderRequest): Seen => {
   const parts = partsOf(request)
   const isAsking = ({ kind, role, text }: Part) =>
     kind === "text" && role === "user" && (!text.startsWith(NOTE) || ASKS.test(text))

@@ -1,5 +1,7 @@
 /** What a fortnight is measured by (R94), counted in what the phones showed and in what the doubles were asked. */
 import { FACTS } from "./facts.ts"
+import { seenIn } from "./Model.ts"
+import type { ProviderRequest } from "../support/testing/Provider.ts"
 
 /** What the phones showed anew after each step of a day. */
 export type Screens = ReadonlyArray<string>
@@ -19,3 +21,7 @@ export const recalledOf = (days: ReadonlyArray<Screens>) => {
   )
   return { asked: asked.map(({ key }) => key), known: known.map(({ key }) => key) }
 }
+
+/** What requests to the model were about, other than the words of a person. */
+export const unaskedOf = (requests: ReadonlyArray<ProviderRequest>, written: RegExp): ReadonlyArray<string> =>
+  requests.map((request) => seenIn(request).words).filter((words) => !written.test(words))

@@ -86,38 +86,6 @@ const startsJob: Habit = (seen) => {
 const COUNTING = "I am counting in the background."
 const COUNT = "Count the words of packing.txt with wc."
 
-const WATCHING = "I am watching the garden."
-const WATCH = "Wait until the folder garden is ready."
-
-const watches: Habit = (seen) => {
-  if (seen.isJob && seen.shown.includes(WATCH))
-    return did(seen, "choir-exec") === undefined
-      ? {
-          calls: [
-            {
-              name: "choir-exec",
-              input: {
-                command: "until test -e ../.choirtmp/edge/ready; do sleep 0.2; done",
-                cwd: "garden",
-                timeout_ms: 600_000
-              }
-            }
-          ]
-        }
-      : { text: "The garden is ready." }
-  if (seen.words.startsWith("Watch the folder garden"))
-    return did(seen, "choir-core-spawn") === undefined
-      ? { calls: [{ name: "choir-core-spawn", input: { job_name: "watch-garden", task_spec: WATCH } }] }
-      : { text: WATCHING }
-  if (seen.words.startsWith("The garden is ready"))
-    return did(seen, "choir-fs-write") === undefined
-      ? { calls: [{ name: "choir-fs-write", input: { path: ".choirtmp/edge/ready", content: "yes\n" } }] }
-      : { text: "I have told the job." }
-  return seen.words.startsWith("<choir-note>\nReport:") && seen.words.includes("watch-garden")
-    ? { text: "The watch is over: the garden is ready." }
-    : undefined
-}
-
 const works: Habit = (seen) => {
   if (!seen.isJob || !seen.shown.includes(COUNT)) return undefined
   const counted = did(seen, "choir-exec")
@@ -129,11 +97,9 @@ const works: Habit = (seen) => {
 const reports: Habit = ({ words }) =>
   words.startsWith("<choir-note>\nReport:") && words.includes("count-words")
     ? { text: "The count is done: the packing list has six words." }
-    : words.startsWith("<choir-note>\nReport:") && words.includes("run-open-questions")
-      ? { text: "One question is open in your notes: Who calls the landlord?" }
-      : undefined
+    : undefined
 
-const WEEKLY = {
+const QUESTIONS = {
   name: "open-questions",
   description: "List the questions that are still open in the notes.",
   contract: {
@@ -148,7 +114,6 @@ const WEEKLY = {
   registry: {
     version: "1.0.0",
     tier: "task",
-    triggers: [{ kind: "schedule", match: "mon at 08:00 in UTC", mode: "start" }],
     workflow: [
       {
         step: "Search for lines that end with a question mark.",
@@ -161,8 +126,7 @@ const WEEKLY = {
 }
 
 const proposes: Habit = (seen) => {
-  if (!seen.words.startsWith("Please tell me every Monday at eight which questions are open in my notes"))
-    return undefined
+  if (!seen.words.startsWith("Please learn to list the open questions of my notes")) return undefined
   const asked = did(seen, "choir-propose")
   if (asked === undefined)
     return {
@@ -171,12 +135,14 @@ const proposes: Habit = (seen) => {
           name: "choir-propose",
           input: {
             kind: "skill",
-            proposal: { spec: WEEKLY, reason: "Ada wants to hear of open questions every Monday." }
+            proposal: { spec: QUESTIONS, reason: "Ada often asks which questions are open in her notes." }
           }
         }
       ]
     }
-  return { text: asked.result.includes("approv") ? "I have proposed it; it begins once you approve." : asked.result }
+  return {
+    text: asked.result.includes("was submitted") ? "I have proposed it. I can do it once you approve." : asked.result
+  }
 }
 
 const writesNote: Habit = (seen) => {
@@ -195,13 +161,12 @@ const writesNote: Habit = (seen) => {
 
 /** What the person has read before a job goes on, so that the order of messages is always the same. */
 export const saidBefore = ({ isJob, shown }: Seen): string | undefined =>
-  !isJob ? undefined : shown.includes(COUNT) ? COUNTING : shown.includes(WATCH) ? WATCHING : undefined
+  isJob && shown.includes(COUNT) ? COUNTING : undefined
 
 export const HABITS: ReadonlyArray<Habit> = [
   keepsNothing,
   proves,
   works,
-  watches,
   reports,
   startsJob,
   proposes,
@@ -212,7 +177,7 @@ export const HABITS: ReadonlyArray<Habit> = [
   readsFile,
   readsPage,
   says(/^Say hello in one sentence/u, "Hello, I am choir, and I am ready."),
-  says(/^good morning/iu, "Good morning, Ada."),
-  says(/^good night/iu, "Good night, Ada."),
-  says(/^thank/iu, "You are welcome.")
+  says(/good morning$/iu, "Good morning."),
+  says(/good night$/iu, "Good night."),
+  says(/thank you$/iu, "You are welcome.")
 ]

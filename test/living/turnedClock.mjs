@@ -1,5 +1,5 @@
 /**
- * Loaded before a program: its clock is ahead of the host's by the time of a file's last change, counted from 1970. A test that turns the clock sets
+ * Loaded before a program: its clock is ahead of the host's by the time of a file's last change, counted from 1970. Whoever turns the clock sets
  * that time, so that programs that run see it at once, also in a sandbox that shows the file and nothing else of the host.
  */
 import { statSync } from "node:fs"

@@ -1,4 +1,4 @@
-/** docs/week.md shows the days as the phones showed them. */
+/** docs/week.md is the fortnight as the phones showed it. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -8,9 +8,9 @@ import { DAYS } from "./days.ts"
 import { expectedOf, headingOf } from "./Diary.ts"
 
 const FILE = join(ROOT, "docs/week.md")
-const BEGINNING = `# Days with Choir
+const BEGINNING = `# A fortnight with Choir
 
-Ada sets Choir up on a Monday morning and lives with it. This is what the phones show, word for word: \`test/living/fortnight.full.test.ts\` lives these days in a
+Ada sets Choir up on a Monday morning and lives with it. This is what the phones show, word for word: \`test/living/fortnight.test.ts\` lives these days in a
 default home, and compares the phones after each step with what follows. The model is a script, and knows of earlier days only what Choir shows it. Behind the names of Telegram, of the
 model's provider and of the web are doubles; all else is what you get. A line with ↩ is the message that an answer quotes, and buttons are in brackets.
 `
@@ -39,7 +39,7 @@ const dayText = (day: Day): string => {
 }
 
 describe("docs/week.md", () => {
-  it("is what the phones showed", () => {
+  it("is the fortnight as the phones showed it", () => {
     const text = `${[BEGINNING.trimEnd(), ...DAYS.map(dayText)].join("\n\n")}\n`
     if (process.env["CHOIR_GOLDEN"] === "write") writeFileSync(FILE, text)
     assert.strictEqual(readFileSync(FILE, "utf8"), text)
