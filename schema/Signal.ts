@@ -18,9 +18,7 @@ export const UserMessage = kind("UserMessage", {
   /** Somebody else wrote it; the person only handed it on. */
   forwarded: Schema.optionalKey(Schema.Boolean),
   /** The person wants to hear the answer. */
-  speak: Schema.optionalKey(Schema.Boolean),
-  /** The agent adds it from its configuration. */
-  writer: Schema.optionalKey(ResourceName)
+  speak: Schema.optionalKey(Schema.Boolean)
 })
 export type UserMessage = typeof UserMessage.Type
 

@@ -80,7 +80,8 @@ describe("a job's calls", () => {
           "pause",
           () => Effect.as(Effect.sleep("1 minute"), { status: "success", summary: "waited" } as const),
           {
-            effect: "none"
+            effect: "none",
+            readOnly: true
           }
         )
       ]

@@ -74,12 +74,14 @@ const attacked = Effect.fnUntraced(function* (channel: Channel, text: string, to
   const effects: Array<string> = []
   const reading = Object.entries(SOURCES).map(([name, sources]) =>
     testTool(name, () => Effect.succeed({ status: "success", summary: text, output: text, sources }), {
-      effect: "none"
+      effect: "none",
+      readOnly: true
     })
   )
   const files = ["choir.fs.read", "choir.fs.find"].map((name) =>
     testTool(name, () => Effect.succeed({ status: "success", summary: text, output: text }), {
-      effect: "none"
+      effect: "none",
+      readOnly: true
     })
   )
   const write = testTool("choir.fs.write", () => Effect.succeed({ status: "success", summary: "written" }))

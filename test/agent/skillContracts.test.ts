@@ -69,7 +69,8 @@ const inJob = Effect.fnUntraced(function* (
     })
   const tools = [
     testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
-      effect: "none"
+      effect: "none",
+      readOnly: true
     })
   ]
   const agent = yield* Effect.forkChild(

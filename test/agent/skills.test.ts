@@ -14,7 +14,8 @@ const TOOLS = "choir.fs.read choir.fs.search choir.fs.find choir.fs.edit choir.f
   .split(" ")
   .map((name) =>
     testTool(name, () => Effect.succeed({ status: "success", summary: `${name} done` }), {
-      effect: "none"
+      effect: "none",
+      readOnly: true
     })
   )
 
@@ -405,7 +406,7 @@ describe("a job with a skill", () => {
         yield* ticking
         const plane = yield* makeMemoryControlPlane
         const script = jobRuns({ ...JOB, skill: { name: "tidy" } }, () => calls(["mem.read", {}]))
-        const tools = [testTool("mem.read", () => Effect.never, { effect: "none" })]
+        const tools = [testTool("mem.read", () => Effect.never, { effect: "none", readOnly: true })]
         const skills = bookOf(skillSpec({ interruptible: false }))
         yield* Effect.forkScoped(runAgent({ plane, script, tools, skills }))
         yield* plane.say("go")

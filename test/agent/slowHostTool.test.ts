@@ -29,6 +29,7 @@ const browsing = {
   input: Schema.Struct({ url: Schema.String }),
   effect: "none",
   lanes: "both",
+  readOnly: true,
   locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
   timeout_ms: 2 * BROWSE_MS,
   sources: () => ["web:a.example" as const]
@@ -84,6 +85,7 @@ const start = Effect.gen(function* () {
     ...host,
     testTool("test.read", () => Effect.succeed({ status: "success", summary: "read" }), {
       effect: "none",
+      readOnly: true,
       locks: [LockRequest.make({ resource: "workspace", mode: "S" })]
     })
   ]

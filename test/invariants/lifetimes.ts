@@ -111,7 +111,7 @@ const together = Effect.fnUntraced(function* (
         begun.edge += 1
         return letGo(slow.edgeMs)
       }),
-    { effect: "none" }
+    { effect: "none", readOnly: true }
   )
   const work = testTool("job.work", () =>
     Effect.suspend(() => {

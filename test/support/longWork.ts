@@ -19,7 +19,8 @@ const look = testTool(
   "mem.look",
   () => Effect.succeed({ status: "success", summary: "read", output: fillerOf(sizes(++looked), looked) }),
   {
-    effect: "none"
+    effect: "none",
+    readOnly: true
   }
 )
 let looked = 0

@@ -6,13 +6,9 @@ import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, Rev, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
-import { endsLabel } from "#src/shared/session/labels.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
-import { withSources } from "#src/shared/session/sources.ts"
-import { writersOf } from "#src/shared/session/sourceWords.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { nextReport } from "#src/shared/session/turns.ts"
-import { askedBy, endOfCall, grant, output, request } from "./decideCalls.ts"
+import { endOfCall, grant, output, request } from "./decideCalls.ts"
 import {
   cancelCore,
   factsOf,
@@ -123,7 +119,7 @@ const heardFor = (attachments: UserMessage["attachments"]) => {
 
 const userMessage = (
   state: SessionState,
-  { attachments, dm, forwarded, inbox_id, speak, text, writer }: UserMessage
+  { attachments, dm, forwarded, inbox_id, speak, text }: UserMessage
 ): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
@@ -135,10 +131,9 @@ const userMessage = (
           dm,
           text,
           attachments,
-          ...(forwarded === true ? { forwarded, writers: withSources([], writersOf(text)) } : {}),
+          ...(forwarded === true ? { forwarded } : {}),
           ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
-          ...(writer === undefined ? {} : { writer }),
           ...heardFor(attachments)
         }
       })
@@ -174,38 +169,26 @@ const refuseMessage = (
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
 const compact = (
   state: SessionState,
-  { boundary_rev, deltas, lane, signal_id, split, words }: Extract<Command, { type: "Compact" }>,
+  { boundary_rev, deltas, lane, signal_id, words }: Extract<Command, { type: "Compact" }>,
   { find }: Situation
 ): Decision => {
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
   const said = words === undefined ? {} : { words }
   const memory = laneOf(state, lane)
   const kept = memory === undefined ? [] : keptRevs(memory, boundary_rev, find)
-  const changes = deltas.length === 0 ? [{ mode: "append" } as const] : deltas
-  const isParted = split !== undefined && lane === EDGE && state.edge.label !== undefined
-  const last = split?.rest === undefined && endsLabel(state, boundary_rev, kept) ? { ended: true } : split
+  const nothing = { mode: "append" } as const
   return accept(
-    ...changes.map((delta, index): EventDraft => ({
+    ...(deltas.length === 0 ? [nothing] : deltas).map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",
       lane,
       payload: {
         delta,
         boundary_rev,
         ...(kept.length === 0 ? {} : { kept: kept.map((rev) => Rev.make(rev)) }),
-        ...(isParted ? { split: index === changes.length - 1 ? { ...last } : {} } : {}),
         ...(index === 0 ? { ...signal, ...said } : {})
       }
     }))
   )
-}
-
-/** A notice of a lane at work, to the person who asked for the work. */
-const noticeOf = (state: SessionState, { lane, text }: Extract<Command, { type: "Notice" }>): EventDraft => {
-  const memory = laneOf(state, lane)
-  const inbox_id =
-    (memory === undefined ? undefined : askedBy(memory)) ?? (lane === EDGE ? nextReport(state)?.inbox_id : undefined)
-  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
-  return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }
 }
 
 export const decide = (state: SessionState, command: Command, situation: Situation): Decision => {
@@ -258,7 +241,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "TellJob":
       return tellJob(state, command, situation)
     case "Notice":
-      return accept(noticeOf(state, command))
+      return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: command.text } })
     case "MemoryWrite": {
       const { type: _, lane, ...write } = command
       return laneOf(state, lane) === undefined

@@ -59,13 +59,8 @@ const DECIDED: Readonly<Record<Resolution, string>> = {
 }
 
 /** The note to the model about a decision. */
-export const decidedNote = (
-  { approval_id, reason = null, summary }: Told & Partial<Pick<ApprovalRow, "reason">>,
-  resolution: Resolution
-): string => {
-  const said = resolution === "rejected" && reason !== null ? ` The person's reason: ${JSON.stringify(reason)}` : ""
-  return `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.${said}`
-}
+export const decidedNote = ({ approval_id, summary }: Told, resolution: Resolution): string =>
+  `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
 
 /** The message to the person, at the DM where it was asked. @param by the decider, as in ` with choirctl`. */
 export const decidedText = (

@@ -95,10 +95,6 @@ const skillText = ({ ended, from, input, output, to }: PayloadOf<"SkillTransitio
     outputText(output)
   )
 
-/** The writer of a message. */
-const userName = ({ forwarded, writer }: PayloadOf<"UserMsg">): string =>
-  [writer === undefined ? "user" : `user ${writer}`, ...(forwarded === true ? ["forwarded"] : [])].join(", ")
-
 const message = ({ attachments, text }: PayloadOf<"UserMsg">): string =>
   joined(
     said(text),
@@ -117,7 +113,7 @@ export const eventWords = (event: ChoirEvent, tool: string): Words | undefined =
   const by = (speaker: string, text: string): Words | undefined => (text.trim() === "" ? undefined : { speaker, text })
   switch (event.event_type) {
     case "UserMsg":
-      return by(userName(event.payload), message(event.payload))
+      return by(event.payload.forwarded === true ? "user, forwarded" : "user", message(event.payload))
     case "ModelOutput": {
       const { error, purpose, text } = event.payload
       const speaks = error === undefined && (purpose === "turn" || purpose === "report")

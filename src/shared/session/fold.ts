@@ -8,6 +8,7 @@ import { EDGE, jobOf } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import {
+  FILE,
   modelOutput,
   openReport,
   REPORTS_FULL,
@@ -16,7 +17,6 @@ import {
   toolResultCommitted,
   withSeen
 } from "./calls.ts"
-import { brought } from "./labels.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compactWindow } from "./compactWindow.ts"
 import { fitState } from "./fitState.ts"
@@ -54,7 +54,6 @@ export const initialState: SessionState = {
   workspace_tainted: false,
   workspace_sources: [],
   workspace_received: false,
-  past_sources: [],
   ended: undefined
 }
 
@@ -73,13 +72,11 @@ const signalled = (state: SessionState, signal_id: string | undefined): Folded =
 /** Where what edge is shown of a message came from, as far as it is not the person's own words. */
 export const messageSources = ({
   attachments,
-  dm,
   forwarded,
-  received,
-  writers = FORWARDED
+  received
 }: EventOf<"UserMsg">["payload"]): ReadonlyArray<Source> => {
   const isShown = received === true && attachments.some(({ picture }) => picture !== undefined)
-  return [...(forwarded === true ? writers : []), ...(isShown ? [sourceOf("file", dm)] : [])]
+  return [...(forwarded === true ? FORWARDED : []), ...(isShown ? [FILE] : [])]
 }
 
 const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
@@ -90,13 +87,12 @@ const paid = (cost_usd: number | undefined, state: SessionState): SessionState =
     ? state
     : { ...state, spent: { ...state.spent, cost_usd: costSum(state.spent.cost_usd, cost_usd) } }
 
-const userMsg = (state: SessionState, event: EventOf<"UserMsg">): Folded => {
-  const { lane, payload, rev } = event
+const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">): Folded => {
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
   if (id <= state.last_inbox_id) return Result.fail(`inbox row ${payload.inbox_id} is not after the last one`)
   const ready = parkTurn(state)
-  const added = messageSources(payload)
+  const brought = messageSources(payload)
   if (ready.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
   return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
@@ -105,7 +101,8 @@ const userMsg = (state: SessionState, event: EventOf<"UserMsg">): Folded => {
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,
-          ...(added.length === 0 ? {} : brought(ready.edge, added, event)),
+          tainted: ready.edge.tainted || brought.length > 0,
+          sources: withSources(ready.edge.sources, brought),
           // A request that the user repeats is not a loop of the model's.
           repetitions: freshLane.repetitions
         }),
@@ -127,17 +124,13 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
   const kept = laneToResume(state, event)
   if (Result.isFailure(kept)) return Result.fail(kept.failure)
   const inbox_id = messageOf(state.edge.turn)
-  const { handed = [] } = payload.start.context_bundle
-  // What edge hands over, and what a resumed job remembers, is of the log: text from outside stays there when edge's own window has none any more.
-  const past = handed.length === 0 && payload.resumes === undefined ? [] : state.past_sources
-  const isLabelled = state.edge.tainted || kept.success.tainted === true || past.length > 0
-  const known = withSources(kept.success.sources ?? [], state.edge.sources)
+  const handed = (payload.start.context_bundle.handed ?? []).flatMap(({ reads = [] }) => reads)
   const core: CoreLane = {
     ...freshLane,
     window: [rev],
     seen: withSeen(
       freshLane.seen,
-      handed.flatMap(({ reads = [] }) => reads.map(({ path, sha256 }) => [path, sha256] as const))
+      handed.map(({ path, sha256 }) => [path, sha256])
     ),
     state: "CORE_CREATED",
     job_id: payload.job_id,
@@ -165,7 +158,8 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
     inbox_id,
     in_skill: payload.in_skill,
     ...kept.success,
-    ...(isLabelled ? brought({ ...freshLane, ...kept.success, sources: known }, past, event) : {})
+    tainted: state.edge.tainted || kept.success.tainted === true,
+    sources: withSources(kept.success.sources ?? [], state.edge.sources)
   }
   const counted = withStep(nameTaken(state, event), inbox_id)
   return move(inWindow(withCore(counted, core), EDGE, rev), lane, "CoreStarted")
@@ -188,10 +182,13 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
     const { inbox_id, job_id, job_name, sources, tainted } = core
     // The end itself may tell names of files of a workspace that its job has not read.
     const isForeign = tainted || payload.sources !== undefined
-    const added = [sourceOf("job", job_name), ...withSources(sources, payload.sources ?? [])]
+    const brought = isForeign ? [sourceOf("job", job_name), ...withSources(sources, payload.sources ?? [])] : []
     return inWindow(
       {
-        ...(isForeign ? withEdge(moved, brought(moved.edge, added, event)) : moved),
+        ...withEdge(moved, {
+          tainted: moved.edge.tainted || isForeign,
+          sources: withSources(moved.edge.sources, brought)
+        }),
         cores,
         // A question that the user has not seen yet is answered by the end of the job.
         reports: [
@@ -205,8 +202,7 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
   })
 }
 
-const injectedInstruction = (state: SessionState, event: EventOf<"InjectedInstruction">): Folded => {
-  const { lane, payload, rev } = event
+const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventOf<"InjectedInstruction">): Folded => {
   if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} but is on ${lane}`)
   return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.refused !== undefined) return Result.succeed(heard)
@@ -214,9 +210,11 @@ const injectedInstruction = (state: SessionState, event: EventOf<"InjectedInstru
       const seen = inWindow(moved, payload.target, rev)
       const core = coreOf(seen, payload.target)
       if (core === undefined) return seen
-      const passesOn = payload.source === "edge" && state.edge.tainted
+      const isEdges = payload.source === "edge"
+      const tainted = core.tainted || (isEdges && state.edge.tainted)
+      const sources = isEdges ? withSources(core.sources, state.edge.sources) : core.sources
       const told = { ...core, injections: core.injections + 1, injection_rev: rev, question: undefined }
-      return withCore(seen, { ...told, ...(passesOn ? brought(core, state.edge.sources, event) : {}) })
+      return withCore(seen, { ...told, tainted, sources })
     })
   })
 }

@@ -116,7 +116,7 @@ const granted =
     call_id: newest(lane, taken),
     locks: [],
     dirty: false,
-    beside_jobs: true
+    readOnly: true
   })
 const succeeded =
   (lane: LaneId) =>

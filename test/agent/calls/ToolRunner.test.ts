@@ -22,7 +22,7 @@ const makeHolder = () => {
     running--
     return { status: "success", summary: "held" } as const
   })
-  const tool = testTool("test.hold", () => run, { effect: "none" })
+  const tool = testTool("test.hold", () => run, { effect: "none", readOnly: true })
   return { tool, most: () => most, letGo: Deferred.succeed(end, undefined) }
 }
 

@@ -12,7 +12,8 @@ const job = (job_name: string, more: Readonly<Record<string, Schema.Json>> = {})
   ["choir.core.spawn", { job_name, task_spec: "work", ...more }] as const
 const results = (messages: ReadonlyArray<Message>) => messages.filter(({ role }) => role === "tool")
 const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
-  effect: "none"
+  effect: "none",
+  readOnly: true
 })
 
 /** Edge starts these jobs at the first message and answers every other. */
@@ -264,6 +265,7 @@ describe("budgets", () => {
           ),
         {
           effect: "none",
+          readOnly: true,
           timeout_ms: 3_600_000
         }
       )
@@ -290,7 +292,7 @@ describe("budgets", () => {
       const large = testTool(
         "mem.read",
         () => Effect.sync(() => ({ status: "success", summary: "s", output: runs++ === 0 ? deep : "fine" })),
-        { effect: "none" }
+        { effect: "none", readOnly: true }
       )
       const script: Script = (messages) =>
         Effect.succeed(

@@ -68,7 +68,7 @@ describe("choir.exec", () => {
         [["workspace", "X"]]
       )
       assert.isAbove(timeout_ms, 120_000)
-      assert.strictEqual(tool.effect, "workspace")
+      assert.deepStrictEqual([tool.effect, tool.readOnly], ["workspace", false])
     })
   )
 

@@ -146,9 +146,12 @@ describe("choir.notion.query", () => {
       assert.lengthOf(asked, 1)
       const effects = yield* Effect.forEach(
         [{ action: "search" }, { action: "append", id: HOME, markdown: "x" }],
-        (input) => Effect.map(tool.prepare(input), ({ effect }) => effect)
+        (input) => Effect.map(tool.prepare(input), ({ effect, readOnly }) => [effect, readOnly])
       )
-      assert.deepStrictEqual(effects, ["none", "external"])
+      assert.deepStrictEqual(effects, [
+        ["none", true],
+        ["external", false]
+      ])
     })
   )
 

@@ -74,18 +74,17 @@ export const testTool = (
   name: string,
   run: PreparedCall["run"],
   options: Partial<
-    Pick<Tool, "effect" | "keepsOwn" | "lanes"> & Pick<PreparedCall, "besideJobs" | "files" | "locks" | "timeout_ms">
+    Pick<Tool, "effect" | "readOnly" | "lanes"> & Pick<PreparedCall, "files" | "locks" | "timeout_ms">
   > = {}
 ): Tool => ({
   llm: { name: ToolName.make(name), description: name, input_schema: { type: "object" } },
   effect: options.effect ?? "workspace",
   lanes: options.lanes ?? "both",
-  ...(options.keepsOwn === undefined ? {} : { keepsOwn: options.keepsOwn }),
+  readOnly: options.readOnly ?? false,
   prepare: () =>
     Effect.succeed({
       locks: options.locks ?? [],
       timeout_ms: options.timeout_ms ?? 60_000,
-      besideJobs: options.besideJobs === true,
       ...(options.files === undefined ? {} : { files: options.files }),
       run
     })

@@ -150,12 +150,11 @@ const Found = Schema.Struct({
       context: Schema.optionalKey(Schema.Boolean)
     })
   ),
-  truncated: Schema.Boolean,
-  note: Schema.optionalKey(Schema.String)
+  truncated: Schema.Boolean
 })
 
 /** Matching lines below the name of their file, as `12:text`, and lines around them as `12-text`. */
-const found = shaped(Found, ({ matches, note, truncated }, result) => {
+const found = shaped(Found, ({ matches, truncated }, result) => {
   if (matches.length === 0) return result.summary
   const lines = matches.map(({ context = false, line, path, text }, at) => {
     const before = matches[at - 1]
@@ -168,25 +167,20 @@ const found = shaped(Found, ({ matches, note, truncated }, result) => {
   const files = new Set(hits.map(({ path }) => path)).size
   const where = `${plural(hits.length, "matching line")} in ${plural(files, "file")}`
   const more = truncated || shown.length < lines.length
-  const last = more ? `${where} shown, and there are more: narrow the pattern, path or glob` : where
-  return [...shown, note === undefined ? last : `${last}, ${note}`].join("\n")
+  return [...shown, more ? `${where} shown, and there are more: narrow the pattern, path or glob` : where].join("\n")
 })
 
-const Names = Schema.Struct({
-  paths: Schema.Array(Schema.String),
-  truncated: Schema.Boolean,
-  note: Schema.optionalKey(Schema.String)
-})
+const Names = Schema.Struct({ paths: Schema.Array(Schema.String), truncated: Schema.Boolean })
 
-const names = shaped(Names, ({ note, paths, truncated }, result) => {
+const names = shaped(Names, ({ paths, truncated }, result) => {
   if (paths.length === 0) return result.summary
   const shown = fitting(paths, bodyRoom(result))
   const more = truncated || shown.length < paths.length
-  return [
-    ...shown,
-    ...(more ? [`${plural(shown.length, "file")} shown, and there are more: narrow the pattern, path or glob`] : []),
-    ...(note === undefined ? [] : [`found ${note}`])
-  ].join("\n")
+  return more
+    ? [...shown, `${plural(shown.length, "file")} shown, and there are more: narrow the pattern, path or glob`].join(
+        "\n"
+      )
+    : shown.join("\n")
 })
 
 const Printed = Schema.Struct({ exit_code: Schema.Int, stdout: Schema.String, stderr: Schema.String })

@@ -140,8 +140,7 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
     const reported = [...state.cores.values()].map(({ report_rev }) => report_rev)
     const waits = waitsForPerson(state.edge)
     const reporting = nextReport(state) !== undefined
-    const tool = state.edge.calls.find(({ stage }) => stage === "committed")?.name
-    const next = [state.edge.state, waits, reporting, tool, ...cores, ...reported].join(" ")
+    const next = [state.edge.state, waits, reporting, ...cores, ...reported].join(" ")
     if (next === told) return []
     told = next
     const words = [...(yield* events.jobWords(session_id, state)).jobs]
@@ -152,7 +151,6 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
         edge: state.edge.state,
         ...(waits ? { waits } : {}),
         ...(reporting ? { reporting } : {}),
-        ...(tool === undefined ? {} : { tool }),
         cores,
         ...(shown.length === 0 ? {} : { reports: shown })
       }
