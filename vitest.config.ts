@@ -11,7 +11,7 @@ const FULL = process.env["CHOIR_TEST_SIZE"] === "full" ? [] : ["test/**/*.full.t
 const GROUPS: ReadonlyArray<readonly [name: string, ...foldersAndFiles: ReadonlyArray<string>]> = [
   ["approvals", "choird/approvals", "choird/agents", "choird/reconfiguration", "choird/rehearsals"],
   ["programs", "choird/images", "choird/repos", "choird/runtime", "choird/main.test.ts", "agent/git", "agent/process"],
-  ["systems", "adversary", "chaos", "docs", "e2e", "invariants", "library", "siege", "simulation", "tools"],
+  ["systems", "adversary", "chaos", "docs", "e2e", "invariants", "library", "living", "siege", "simulation", "tools"],
   ["choirctl", "choirctl", "demo", "mutate", "support"],
   ["choird", "choird"],
   ["units", "agent", "schema", "shared"]

@@ -4,6 +4,15 @@
 root=${self%/bin/*}
 bundle=$root/dist/$program.js
 
+# The commands that choirctl prints can be typed as they stand, also where it is not on the PATH.
+if [ "$program" = choirctl ] && [ -z "$CHOIR_COMMAND" ] && ! command -v choirctl >/dev/null 2>&1; then
+  case $self in
+    *[!A-Za-z0-9_@%+=:,./-]*) CHOIR_COMMAND=\'$(printf '%s' "$self" | sed "s/'/'\\\\''/g")\' ;;
+    *) CHOIR_COMMAND=$self ;;
+  esac
+  export CHOIR_COMMAND
+fi
+
 # Ends with a problem and the commands that solve it, the path quoted as a shell needs it.
 refuse() {
   quoted=\'$(printf '%s' "$root" | sed "s/'/'\\\\''/g")\'

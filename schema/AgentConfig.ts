@@ -54,6 +54,8 @@ export const AgentConfig = Schema.Struct({
   workspace_label: Schema.optionalKey(WorkspaceLabel),
   /** Private authorities and proxies of choird's host. */
   way_out: Schema.optionalKey(WayOut),
+  /** The name of the person at each of its DMs; absent where it talks with one person alone. */
+  writers: Schema.optionalKey(Schema.Record(ResourceName, ResourceName)),
   /** The tools of the web that choird has for it; absent: none. */
   web: Schema.optionalKey(AgentWeb)
 })

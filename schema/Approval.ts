@@ -59,6 +59,8 @@ export const AskedApproval = Schema.Struct({
   approval_id: ApprovalId,
   status: Schema.Literals(["pending", ...Resolution.literals]),
   /** The standing grant that approved it instead of a tap. */
-  grant_id: Schema.optionalKey(GrantId)
+  grant_id: Schema.optionalKey(GrantId),
+  /** The words of the person who rejected it. */
+  reason: Schema.optionalKey(Schema.String)
 })
 export type AskedApproval = typeof AskedApproval.Type

@@ -40,6 +40,8 @@ export const ChatEvent = Schema.Union([
     waits: Schema.optionalKey(Schema.Boolean),
     /** Whether edge makes a report on a job, or is about to: before its first output its state is still EDGE_IDLE. */
     reporting: Schema.optionalKey(Schema.Boolean),
+    /** The tool that edge runs, as the model named it. */
+    tool: Schema.optionalKey(Schema.String),
     cores: Schema.Array(JobName),
     /** The last report of each of these jobs; some have none. */
     reports: Schema.optionalKey(Schema.Array(Schema.Struct({ job_name: JobName, report: CoreReport })))

@@ -6,7 +6,18 @@
 /** The things that a number chooses from where an argument is missing. */
 export type ChoiceKind = "agent" | "approval" | "job" | "model" | "workspace"
 
+/** The topics of help, each a screen of a phone. */
+export const HELP_TOPICS = {
+  day: "Every day",
+  work: "Jobs and the conversation",
+  chat: "This chat",
+  agents: "Agents and the configuration"
+} as const
+export type HelpTopic = keyof typeof HELP_TOPICS
+
 export interface ChatCommand {
+  /** The topic of help that lists it; `day` where it names none. */
+  readonly topic?: HelpTopic
   /** Commands for everybody are about the agent at the sender's own DM; an admin may name another one. */
   readonly who: "everybody" | "admin"
   /** The arguments as help shows it. */
@@ -32,9 +43,10 @@ const table = {
     help: "Stop what the agent is doing for you now; with its name, stop the agent",
     steers: { verb: "stop", help: "Stop the running turn; the session, its jobs and queued messages continue" }
   },
-  restart: { who: "everybody", usage: " [agent]", help: "Restart the agent" },
-  cores: { who: "everybody", usage: "", help: "List the running jobs" },
+  restart: { topic: "work", who: "everybody", usage: " [agent]", help: "Restart the agent" },
+  cores: { topic: "work", who: "everybody", usage: "", help: "List the running jobs" },
   cancel: {
+    topic: "work",
     who: "everybody",
     usage: " [job]",
     help: "Cancel a job; without a name, the only one, or with no job running the same as /stop",
@@ -42,36 +54,53 @@ const table = {
     steers: { verb: "cancel", help: "Cancel a core job; if only one is running, its name can be omitted" }
   },
   compact: {
+    topic: "work",
     who: "everybody",
     usage: "",
     help: "Summarise the older part of the conversation",
     steers: { verb: "compact", help: "Summarise the older part of a lane's working memory" }
   },
-  events: { who: "everybody", usage: " [count]", help: "List the latest events of the session", in_private: true },
+  events: {
+    topic: "work",
+    who: "everybody",
+    usage: " [count]",
+    help: "List the latest events of the session",
+    in_private: true
+  },
   context: {
+    topic: "work",
     who: "everybody",
     usage: "",
     help: "Show what fills the model's context, and how much room is left",
     in_private: true
   },
   model: { who: "everybody", usage: "", help: "Show which model is in use" },
-  "model llm": { who: "everybody", usage: " <name>", help: "Switch to another model", choose: "model" },
+  "model llm": {
+    who: "everybody",
+    usage: " <name> [default]",
+    help: "Switch to another model until the next restart; an admin may make it the default",
+    choose: "model"
+  },
   rich: {
+    topic: "chat",
     who: "everybody",
     usage: " <on or off>",
     help: "Send tables and long answers as rich messages, which only recent apps display"
   },
   reactions: {
+    topic: "chat",
     who: "everybody",
     usage: " <on or off>",
     help: "React with 👀 to each message that has arrived, until it is answered"
   },
   voice: {
+    topic: "chat",
     who: "everybody",
     usage: " [on, off, mirror or a profile]",
     help: "Get all answers as voice notes, none, or only those to voice messages; or switch to another voice"
   },
   inject: {
+    topic: "work",
     who: "everybody",
     usage: " <message>",
     help: "Tell the agent something in the middle of its work",
@@ -81,6 +110,7 @@ const table = {
     }
   },
   answer: {
+    topic: "work",
     who: "everybody",
     usage: " [job] <answer>",
     help: "Answer a job's question; without a name, that of the only job that asks",
@@ -101,8 +131,13 @@ const table = {
     choose: "approval",
     by_own_rights: true
   },
-  grants: { who: "everybody", usage: "", help: "List what the agent may do without asking" },
-  "grants revoke": { who: "everybody", usage: " <number>", help: "Revoke one of these; the agent asks again" },
+  grants: { topic: "chat", who: "everybody", usage: "", help: "List what the agent may do without asking" },
+  "grants revoke": {
+    topic: "chat",
+    who: "everybody",
+    usage: " <number>",
+    help: "Revoke one of these; the agent asks again"
+  },
   memory: {
     who: "everybody",
     usage: " [words]",
@@ -116,39 +151,62 @@ const table = {
     in_private: true
   },
   start: {
+    topic: "agents",
     who: "admin",
     usage: " <agent> [key=value …]",
     help: "Start an agent in this chat; the keys are those of choirctl agent start, such as llm=large",
     alone: true
   },
   update: {
+    topic: "agents",
     who: "admin",
     usage: " [agent]",
     help: "Build an agent's image, and restart the agent if it runs",
     choose: "agent",
     alone: true
   },
-  update_all: { who: "admin", usage: "", help: "Update all agents, one after the other", alone: true },
-  "agent list": { who: "admin", usage: "", help: "List all agents and their status", alone: true },
-  "agent build": { who: "admin", usage: " <agent>", help: "Build an agent's image", choose: "agent", alone: true },
+  update_all: { topic: "agents", who: "admin", usage: "", help: "Update all agents, one after the other", alone: true },
+  "agent list": { topic: "agents", who: "admin", usage: "", help: "List all agents and their status", alone: true },
+  "agent build": {
+    topic: "agents",
+    who: "admin",
+    usage: " <agent>",
+    help: "Build an agent's image",
+    choose: "agent",
+    alone: true
+  },
   "config load": {
+    topic: "agents",
     who: "admin",
     usage: "",
     help: "Read config.json and secrets.json, and show the changes",
     alone: true
   },
-  "config diff": { who: "admin", usage: "", help: "Show the changes that are loaded but not applied", alone: true },
-  "config apply": { who: "admin", usage: "", help: "Apply the loaded changes", alone: true },
-  "workspace list": { who: "admin", usage: "", help: "List the workspaces and who works in them", alone: true },
+  "config diff": {
+    topic: "agents",
+    who: "admin",
+    usage: "",
+    help: "Show the changes that are loaded but not applied",
+    alone: true
+  },
+  "config apply": { topic: "agents", who: "admin", usage: "", help: "Apply the loaded changes", alone: true },
+  "workspace list": {
+    topic: "agents",
+    who: "admin",
+    usage: "",
+    help: "List the workspaces and who works in them",
+    alone: true
+  },
   "workspace reset": {
+    topic: "agents",
     who: "admin",
     usage: " <name>",
     help: "Delete everything in a workspace; asks first",
     choose: "workspace",
     alone: true
   },
-  "secret list": { who: "admin", usage: "", help: "List the names of the secrets", alone: true },
-  help: { who: "everybody", usage: "", help: "List the commands that you can use here", alone: true }
+  "secret list": { topic: "agents", who: "admin", usage: "", help: "List the names of the secrets", alone: true },
+  help: { who: "everybody", usage: " [topic]", help: "List the commands that you can use here", alone: true }
 } as const satisfies Readonly<Record<string, ChatCommand>>
 
 /** A command as it is typed after the slash: a word, or two. */

@@ -9,7 +9,9 @@ export const PairDm = Schema.Struct({
   name: ResourceName,
   gateway: ResourceName,
   admin: Schema.Boolean,
-  agent_id: Schema.optionalKey(AgentId)
+  agent_id: Schema.optionalKey(AgentId),
+  /** It is for a group: the code counts in a group alone, from somebody who may command the agent there. */
+  group: Schema.optionalKey(Schema.Boolean)
 })
 export type PairDm = typeof PairDm.Type
 
@@ -22,6 +24,9 @@ export const PairingCode = Schema.Struct({
   agent_id: Schema.NullOr(AgentId),
   /** The bot's name at Telegram, without the @; null while choird does not know it. */
   bot: Schema.NullOr(Schema.String),
+  group: Schema.optionalKey(Schema.Boolean),
+  /** The DMs that the agent has already, with which the new one shares a conversation; absent where it has none. */
+  shares: Schema.optionalKey(Schema.Array(ResourceName)),
   /** Why an earlier code of the bot ended unused. */
   warning: Schema.optionalKey(Schema.String)
 })

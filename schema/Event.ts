@@ -80,12 +80,16 @@ export const UserMsg = Schema.Struct({
   attachments: Schema.Array(Attachment),
   /** Somebody else wrote it, so that it taints edge (D31). */
   forwarded: Schema.optionalKey(Schema.Boolean),
+  /** The writers of words in it that are not the person's own, as far as they are known. */
+  writers: Schema.optionalKey(Sources),
   /** It came with files that somebody else may have made: what reads them is labelled `file`, as edge is where a prompt shows one. */
   received: Schema.optionalKey(Schema.Boolean),
   /** The cost of its transcriptions. */
   cost_usd: Schema.optionalKey(Schema.Finite),
   /** Its sender wants to hear the answer. */
-  speak: Schema.optionalKey(Schema.Boolean)
+  speak: Schema.optionalKey(Schema.Boolean),
+  /** The name of its writer, where several people talk to the agent: prompts and memory show it before the text. */
+  writer: Schema.optionalKey(ResourceName)
 })
 
 /**
@@ -405,16 +409,26 @@ export type MemoryDelta = typeof MemoryDelta.Type
 /** Revisions that stay in a window although a compaction passes them: an output whose calls wait for a person, and its results so far. */
 export const KEPT_REVS_MAX = 129
 
+/** Characters of what a summary quotes of text from outside: some 300 tokens. */
+export const REST_CHARS_MAX = 1200
+
 /**
  * `words` are the newest messages of people among what left the lane's window, as they wrote them; absent where they stay as they were. `kept`
- * are revisions up to the boundary that stay in the window.
+ * are revisions up to the boundary that stay in the window. `split`: the delta was written from trusted text alone, and replaces a summary that was
+ * not. `rest` quotes what else left, until the next compaction; with `ended` nothing from outside is left in the window, and the label ends.
  */
 export const CompactionCommitted = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
   delta: MemoryDelta,
   boundary_rev: Rev,
   words: Schema.optionalKey(Schema.Array(Schema.String)),
-  kept: Schema.optionalKey(Schema.Array(Rev).check(Schema.isMaxLength(KEPT_REVS_MAX)))
+  kept: Schema.optionalKey(Schema.Array(Rev).check(Schema.isMaxLength(KEPT_REVS_MAX))),
+  split: Schema.optionalKey(
+    Schema.Struct({
+      rest: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(REST_CHARS_MAX))),
+      ended: Schema.optionalKey(Schema.Boolean)
+    })
+  )
 })
 
 /** A committed event as it is stored, sent, chained and printed. */

@@ -82,6 +82,7 @@ export const MemoryApi = HttpApiGroup.make("memory").add(
     success: FactWritten
   }),
   HttpApiEndpoint.post("delete", "/agents/:id/memory/facts/delete", { ...agent, payload: MemoryName, success: Fact }),
+  HttpApiEndpoint.post("trust", "/agents/:id/memory/facts/trust", { ...agent, payload: MemoryName, success: Fact }),
   HttpApiEndpoint.post("plan", "/agents/:id/memory/forget/plan", { ...agent, payload: Forget, success: ForgetPlan }),
   HttpApiEndpoint.post("forget", "/agents/:id/memory/forget", { ...agent, payload: Forget, success: ForgetReceipt }),
   HttpApiEndpoint.get("page", "/agents/:id/memory/export", {

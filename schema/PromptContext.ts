@@ -1,6 +1,7 @@
 /** The newest prompt of a lane, part by part, as its model was sent it. */
 import { Schema } from "effect"
-import { LaneId, Rev } from "./Ids.ts"
+import { IsoInstant, LaneId, Rev } from "./Ids.ts"
+import { Sources } from "./Source.ts"
 
 /** Characters of one part's text, and of all parts together; the rest of a longer part is left out. */
 export const CONTEXT_PART_CHARS_MAX = 16_384
@@ -25,6 +26,8 @@ export const PromptContext = Schema.Struct({
   context_window: Schema.Natural,
   /** By the o200k vocabulary; a provider's own count may differ. */
   tokens: Schema.Natural,
+  /** Of a lane whose window holds text from outside: where that came from, and when it leaves if no more of it comes. */
+  label: Schema.optionalKey(Schema.Struct({ sources: Sources, until: IsoInstant })),
   parts: Schema.Array(ContextPart).check(Schema.isMaxLength(CONTEXT_PARTS_MAX))
 })
 export type PromptContext = typeof PromptContext.Type

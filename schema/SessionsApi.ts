@@ -57,7 +57,9 @@ export const CoreSummary = Schema.Struct({
   /** Its last report. */
   report: Schema.optionalKey(CoreReport),
   /** The question whose answer it waits for. */
-  question: Schema.optionalKey(Schema.String)
+  question: Schema.optionalKey(Schema.String),
+  /** Since when it waits for a provider that fails, and how that failed. */
+  provider_wait: Schema.optionalKey(Schema.Struct({ since: Schema.String, cause: Schema.String }))
 })
 export type CoreSummary = typeof CoreSummary.Type
 

@@ -18,7 +18,9 @@ export const UserMessage = kind("UserMessage", {
   /** Somebody else wrote it; the person only handed it on. */
   forwarded: Schema.optionalKey(Schema.Boolean),
   /** The person wants to hear the answer. */
-  speak: Schema.optionalKey(Schema.Boolean)
+  speak: Schema.optionalKey(Schema.Boolean),
+  /** The agent adds it from its configuration. */
+  writer: Schema.optionalKey(ResourceName)
 })
 export type UserMessage = typeof UserMessage.Type
 

@@ -6,11 +6,17 @@ export const SOURCE_NAME_CHARS_MAX = 200
 /** The sources of one result, lane or chunk. */
 export const SOURCES_MAX = 32
 
-/** Kinds that name which one it was: `web:<host>`, `mail:<address>`. Of too many of one kind only `<kind>:*` is left. */
-export const NAMED_SOURCES = ["web", "mail", "job", "tool", "agent"] as const
+/**
+ * Kinds that name which one it was: `web:<host>`, `mail:<address>`, `file:<who sent it>`. Of too many of one kind only `<kind>:*` is left. A job
+ * carries the sources of what it read.
+ */
+export const NAMED_SOURCES = ["web", "mail", "job", "tool", "agent", "file", "forward", "group", "mcp"] as const
 export type NamedSource = (typeof NAMED_SOURCES)[number]
-/** Kinds that need no name. `file` is a file that a lane wrote which had read something from outside. */
-export const PLAIN_SOURCES = ["notion", "file", "search", "command", "memory", "forwarded"] as const
+/**
+ * Kinds that need no name. `file`, `command` and `memory` carry the sources of what is in them; `file` alone is a file of the workspace whose sender
+ * is not known, `forwarded` a message whose writer is not.
+ */
+export const PLAIN_SOURCES = ["notion", "file", "search", "command", "memory", "forwarded", "import"] as const
 
 /** Where a text from outside came from. Only visible characters of ASCII, since people decide by it. */
 export const Source = Schema.Union([

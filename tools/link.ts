@@ -2,20 +2,11 @@
  * `npm run link`: puts choirctl and choird on a person's PATH as links to the launchers in bin/. `npm run unlink` takes them away.
  * `node tools/link.ts [--remove] [--force] [--to FOLDER]`
  */
-import {
-  accessSync,
-  constants,
-  lstatSync,
-  mkdirSync,
-  readlinkSync,
-  realpathSync,
-  renameSync,
-  symlinkSync,
-  unlinkSync
-} from "node:fs"
+import { lstatSync, mkdirSync, readlinkSync, realpathSync, renameSync, symlinkSync, unlinkSync } from "node:fs"
 import { homedir } from "node:os"
-import { basename, delimiter, join, resolve } from "node:path"
+import { basename, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
+import { executable, pathFolders } from "./personPath.ts"
 
 const BIN = join(import.meta.dirname, "../bin")
 const PROGRAMS = ["choirctl", "choird"]
@@ -47,21 +38,6 @@ const makeLink = (link: string) => {
   const partial = `${link}.${process.pid}`
   symlinkSync(join(BIN, basename(link)), partial)
   renameSync(partial, link)
-}
-
-/** The folders of the PATH, without those that npm put in front for its scripts. */
-const pathFolders = (): ReadonlyArray<string> =>
-  (process.env["PATH"] ?? "")
-    .split(delimiter)
-    .filter((folder) => folder !== "" && !/\/node_modules\/(?:\.bin|.*node-gyp-bin)$/u.test(folder))
-
-const executable = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The line that puts a folder on the PATH of the person's shell for good. */

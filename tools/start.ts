@@ -8,8 +8,10 @@ import { parseArgs } from "node:util"
 import { Console, Effect, Schema } from "effect"
 import { type ConfigFiles, hasValue, loadFiles } from "#src/shared/config/configFiles.ts"
 import { homeFolder, onHome } from "#src/shared/files/homeFolder.ts"
+import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { missingSecrets } from "./missingSecrets.ts"
-import { choirctl, choirctlHere, program, ready } from "./Programs.ts"
+import { canType } from "./personPath.ts"
+import { choirctl, choirctlHere, program, ready, ROOT } from "./Programs.ts"
 import { runOwner } from "./runOwner.ts"
 import * as Screen from "./Screen.ts"
 
@@ -17,7 +19,7 @@ import * as Screen from "./Screen.ts"
 const FIRST_ANSWER_S_MAX = 120
 const FIRST_MESSAGE = "Say hello in one sentence."
 const NEW_AGENT = "choir"
-/** Keeps `choirctl init` from printing next steps that are taken here. */
+/** Keeps `choirctl init` and `agent init` from printing next steps that are taken here. */
 const BRIEF = "--brief"
 
 /** A step that choirctl refused; it has told the person why. */
@@ -51,7 +53,7 @@ const agentOf = Effect.fnUntraced(function* (home: string) {
   const [known] = Object.keys((yield* loadFiles(home)).config.agents)
   if (known !== undefined) return known
   yield* Console.log(`Making your first agent, ${NEW_AGENT}`)
-  yield* quietly(home, "agent", "init", NEW_AGENT)
+  yield* here(home, "agent", "init", NEW_AGENT, BRIEF)
   return NEW_AGENT
 })
 
@@ -106,7 +108,13 @@ const firstAnswer = Effect.fnUntraced(function* (home: string, agent: string) {
 })
 
 /** The text before and after the conversation. */
-const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles, ranBefore: boolean) => {
+const greeting = (
+  home: string,
+  agent: string,
+  { config, secrets }: ConfigFiles,
+  ranBefore: boolean,
+  linked: boolean
+) => {
   const [bot] = Object.entries(config.gateways).flatMap(([name, gateway]) =>
     gateway.type === "telegram" && hasValue(secrets, gateway.secret) ? [name] : []
   )
@@ -121,6 +129,7 @@ const greeting = (home: string, agent: string, { config, secrets }: ConfigFiles,
       ? "Ctrl-C stops an answer. Ctrl-D leaves the chat; choird and the agent keep running."
       : "Ctrl-C stops an answer. Ctrl-D leaves the chat and stops choird and the agent.",
     onHome(home, "In another terminal: choirctl status"),
+    ...(linked ? [] : ["npm run link makes that command short: choirctl"]),
     ""
   ].join("\n")
 }
@@ -130,7 +139,8 @@ const closingNote = (home: string, ranBefore: boolean) =>
     ? onHome(home, "\nchoird keeps running. To stop it: choirctl daemon stop")
     : onHome(home, "\nStopping. To continue: npm start, or choirctl daemon start to keep it running")
 
-const main = Effect.fnUntraced(function* (home: string) {
+/** @param linked whether the person can type choirctl. */
+const main = Effect.fnUntraced(function* (home: string, linked: boolean) {
   yield* here(home, "init", BRIEF)
   const agent = yield* agentOf(home)
   yield* askKeys(home, agent)
@@ -138,7 +148,7 @@ const main = Effect.fnUntraced(function* (home: string) {
   const first = yield* isNew(home, agent)
   yield* startAgent(home, agent)
   if (first) yield* firstAnswer(home, agent)
-  yield* Console.log(greeting(home, agent, yield* loadFiles(home), ranBefore))
+  yield* Console.log(greeting(home, agent, yield* loadFiles(home), ranBefore, linked))
   yield* choirctlHere(home, ["chat", agent])
   yield* Console.log(closingNote(home, ranBefore))
 }, Effect.scoped)
@@ -153,11 +163,14 @@ const leaving = (home: string) =>
     )
   )
 
+// What this program and those that it runs print can be typed as it stands.
+const linked = canType("choirctl")
+if (!linked) process.env["CHOIR_COMMAND"] = shellQuoted(join(ROOT, "bin/choirctl"))
 const { values } = parseArgs({ options: { home: { type: "string" } } })
 const home = homeFolder(values.home)
 
 runOwner(
-  main(home).pipe(
+  main(home, linked).pipe(
     Effect.onInterrupt(() => leaving(home)),
     Effect.tapError((error) => (error._tag === "Left" ? leaving(home) : Console.error(Screen.bad(error.message))))
   )

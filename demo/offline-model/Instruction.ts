@@ -163,11 +163,14 @@ const pieces = (line: string): ReadonlyArray<string> => {
   return found.map((parts) => parts.join(";"))
 }
 
+/** The line before a message of one of several people. */
+const WRITTEN_BY = /^\[Written by [^\]]{1,60}:\]\r?\n/u
+
 /** Reads the instructions of a message, at most {@link OFFLINE_MODEL_STEPS_MAX}; what lies beyond is ignored. */
 export const parseInstructions = (text: string): Instructions => {
   const steps: Array<Instruction> = []
   const ignored: Array<string> = []
-  for (const piece of text.split(/\r?\n/u).flatMap(pieces)) {
+  for (const piece of text.replace(WRITTEN_BY, "").split(/\r?\n/u).flatMap(pieces)) {
     const step = parseInstruction(piece)
     if (step !== undefined && steps.length < OFFLINE_MODEL_STEPS_MAX) steps.push(step)
     else if (piece.trim() !== "") ignored.push(piece.trim())

@@ -158,7 +158,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provide(layerAgentRoutes, layerTools),
     layerTrials(programs),
     Models.layer,
-    Layer.provide(Pairings.layer, ConfigWriter.layer),
+    Layer.provideMerge(Pairings.layer, ConfigWriter.layer),
     Forgetting.layer,
     Layer.provideMerge(Layer.provide(DiskGuard.layer, DiskHolders.layer), WorkspaceUsage.layer),
     Retention.layer,

@@ -55,10 +55,9 @@ const session = Effect.fnUntraced(function* ({ branch = "main", config = {}, giv
   const ok: ToolOutcome = { status: "success", summary: "done" }
   const tools = [
     testTool("web.read", () => Effect.succeed({ ...ok, sources: ["web:evil.example"] }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     }),
-    testTool("pause", () => Effect.as(Effect.sleep("10 seconds"), ok), { effect: "none", readOnly: true }),
+    testTool("pause", () => Effect.as(Effect.sleep("10 seconds"), ok), { effect: "none" }),
     testTool("choir.fs.write", () => Effect.succeed(given ?? ok)),
     testTool("out.send", ({ call_id }) => Effect.sync(() => (sent.push(call_id), ok)), { effect: "external" })
   ]

@@ -56,7 +56,7 @@ describe("a forwarded text", () => {
         }
         const send = testTool("out.send", () => Effect.succeed({ status: "success", summary: "sent" }), {
           effect: "external",
-          readOnly: true
+          besideJobs: true
         })
         const script = inOrder(calls(["out.send", {}]), says("done"))
         yield* Effect.forkScoped(runAgent({ plane, script, tools: [send], config }))

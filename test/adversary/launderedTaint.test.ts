@@ -16,17 +16,14 @@ const sentBy = Effect.fnUntraced(function* (script: Script, jobs: number) {
   const sent: Array<string> = []
   const tools = [
     testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", sources: ["web:evil.example"] }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     }),
     testTool("choir.fs.write", () => Effect.succeed({ status: "success", summary: "written" }), { locks: exclusive }),
     testTool("choir.fs.read", () => Effect.succeed({ status: "success", summary: "a file" }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     }),
     testTool("pause", () => Effect.as(Effect.sleep("10 seconds"), { status: "success", summary: "waited" } as const), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     }),
     testTool(
       "out.send",

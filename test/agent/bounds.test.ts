@@ -80,8 +80,7 @@ describe("a job's calls", () => {
           "pause",
           () => Effect.as(Effect.sleep("1 minute"), { status: "success", summary: "waited" } as const),
           {
-            effect: "none",
-            readOnly: true
+            effect: "none"
           }
         )
       ]

@@ -5,7 +5,7 @@ import { Clock, Effect, Layer, Redacted, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { CallId, coreLane, JobName } from "#schema/Ids.ts"
 import { ToolName } from "#schema/Tool.ts"
-import { ageSince } from "#src/agent/session/CoreJob.ts"
+import { ageSince } from "#src/agent/session/ageSince.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { Replication } from "#src/agent/control/Replication.ts"
@@ -134,9 +134,10 @@ describe("an agent whose host's clock is set", () => {
 
 /** Where an agent looks at the time of day, and for what. */
 const TIME_OF_DAY: TimeOfDay = {
-  "session/CoreJob.ts": "what an earlier epoch committed is as old as its event says",
+  "session/ageSince.ts": "what an earlier epoch committed is as old as its event says",
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
+  "memory/Compactor.ts": ["text from outside is as old as its event says", 2],
   "model/modelRequest.ts": "the date of Retry-After",
   "model/prompt/Environment.ts": "the day that models are told",
   "outside/OutsideApi.ts": "the date of Retry-After",

@@ -34,7 +34,7 @@ const SERVERS: ReadonlyArray<Server> = [
   { dialect: "mistral" }
 ]
 
-const look = testTool("mem.look", () => Effect.succeed({ status: "success", summary: "seen" }), { readOnly: true })
+const look = testTool("mem.look", () => Effect.succeed({ status: "success", summary: "seen" }), { besideJobs: true })
 const looks = double.callTools([
   { name: "mem-look", input: {} },
   { name: "mem-look", input: { at: "b" } }

@@ -32,7 +32,7 @@ const readBeside = Effect.fnUntraced(function* (begins: "before" | "during" | "n
         if (begins !== "never") yield* Deferred.await(writes)
         return READ
       }),
-    { effect: "none", readOnly: true, locks: [{ resource: "file:./notes.txt", mode: "S" }] }
+    { effect: "none", locks: [{ resource: "file:./notes.txt", mode: "S" }] }
   )
   const script: Script = (messages) => {
     const last = messages.at(-1)

@@ -1,6 +1,7 @@
 /** Edge keeps its turn while jobs fill every slot for tools, or wait for a choird that is away. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Option } from "effect"
+import { LockRequest } from "#schema/Tool.ts"
 import type { Tool } from "#src/agent/tools/Tool.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
 import { calls, inOrder, isCore, says, type Script } from "../support/testing/ScriptedModel.ts"
@@ -23,7 +24,6 @@ const script: Script = (messages) => {
 
 const read = testTool("test.read", () => Effect.succeed({ status: "success", summary: "read" }), {
   effect: "none",
-  readOnly: true,
   timeout_ms: 1000
 })
 
@@ -53,8 +53,7 @@ describe("edge beside jobs", () => {
     Effect.gen(function* () {
       const end = Deferred.makeUnsafe<void>()
       const slow = testTool("test.slow", () => Effect.as(Deferred.await(end), { status: "success", summary: "slow" }), {
-        effect: "none",
-        readOnly: true
+        effect: "none"
       })
       const { plane, result } = yield* readBeside(slow, "ToolCallRequested", JOBS.length)
       assert.strictEqual(result?.summary, "read")
@@ -78,7 +77,7 @@ describe("edge beside jobs", () => {
             JSON.stringify(input).includes("look") ? { ...prepared, effect: "none" } : prepared
           )
       }
-      const slow = testTool("test.slow", () => Effect.never, { effect: "none", readOnly: true })
+      const slow = testTool("test.slow", () => Effect.never, { effect: "none" })
       const script: Script = (messages) => {
         const content = messages.at(-1)?.content ?? ""
         if (isCore(messages)) return Effect.succeed(calls(["test.slow", {}]))
@@ -97,6 +96,37 @@ describe("edge beside jobs", () => {
       yield* plane.until((events) => results(events).some((text) => text === "success: looked"))
       yield* plane.say("click")
       yield* plane.until((events) => results(events).some((text) => /^rejected: .*edge only reads/u.test(text)))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("reads the true reason of a refusal while a job holds the locks, and keeps facts", () =>
+    Effect.gen(function* () {
+      yield* ticking
+      const plane = yield* makeMemoryControlPlane
+      const locks = [LockRequest.make({ resource: "workspace", mode: "X" })]
+      const hold = testTool("test.hold", () => Effect.never, { locks })
+      const write = testTool("test.write", () => Effect.succeed({ status: "success", summary: "written" }), { locks })
+      const keep = testTool("test.keep", () => Effect.succeed({ status: "success", summary: "kept" }), {
+        effect: "external",
+        besideJobs: true
+      })
+      const script: Script = (messages) => {
+        const content = messages.at(-1)?.content ?? ""
+        if (isCore(messages)) return Effect.succeed(calls(["test.hold", {}]))
+        if (content === "go")
+          return Effect.succeed(calls(["choir.core.spawn", { job_name: "work", task_spec: "work" }]))
+        return Effect.succeed(content === "write" ? calls(["test.write", {}], ["test.keep", {}]) : says("fine"))
+      }
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [hold, write, keep] }))
+      yield* plane.say("go")
+      yield* plane.until((events) => ofType(events, "ToolCallCommitted").some(({ lane }) => lane !== "edge"))
+      yield* plane.say("write")
+      const results = (events: typeof plane.events) =>
+        ofType(events, "ToolResultCommitted").map(({ payload: { status, summary } }) => `${status}: ${summary}`)
+      yield* plane.until((events) => results(events).length === 3)
+      const [refused, started, kept] = results(plane.events).sort()
+      assert.match(refused ?? "", /^rejected: while jobs run \(work\) edge only reads/u)
+      assert.deepStrictEqual([started, kept], ["success: job work was started", "success: kept"])
     }).pipe(Effect.scoped)
   )
 

@@ -39,7 +39,7 @@ const conversation = Effect.gen(function* () {
         ? thinks(calls(["choir.core.spawn", { job_name: "work", task_spec: "read" }]))
         : says("fine")
     })
-  const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "seen" }), { readOnly: true })
+  const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "seen" }), { besideJobs: true })
   yield* Effect.forkScoped(runAgent({ plane, script, tools: [read] }))
   yield* plane.say("go")
   yield* plane.until((events, state) => spoken(events).length === 2 && quiet(state))

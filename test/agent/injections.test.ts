@@ -74,14 +74,12 @@ const attacked = Effect.fnUntraced(function* (channel: Channel, text: string, to
   const effects: Array<string> = []
   const reading = Object.entries(SOURCES).map(([name, sources]) =>
     testTool(name, () => Effect.succeed({ status: "success", summary: text, output: text, sources }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     })
   )
   const files = ["choir.fs.read", "choir.fs.find"].map((name) =>
     testTool(name, () => Effect.succeed({ status: "success", summary: text, output: text }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     })
   )
   const write = testTool("choir.fs.write", () => Effect.succeed({ status: "success", summary: "written" }))

@@ -10,6 +10,7 @@ import type { UserMessage } from "#schema/Signal.ts"
 import type { Source } from "#schema/Source.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { confirmBrief, confirmText } from "#src/choird/approvals/confirmText.ts"
+import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
 import { INJECTIONS } from "../support/injections.ts"
 import { MAIL_DOMAIN, noMail, MailServerOfTests } from "../support/mailServer.ts"
 import { outsideWorld, reaches, SITE } from "../support/outsideWorld.ts"
@@ -246,7 +247,7 @@ const obey = Effect.fnUntraced(function* (there: World, channel: Channel, n: num
     const card = { ...call, tool: ToolName.make(call.tool) }
     for (const text of [confirmText(card), confirmBrief(card, 1000, []).text]) {
       const [, , why = ""] = text.split("\n")
-      for (const source of channel.sources) assert.include(why, source, where)
+      for (const source of originsOf(channel.sources)) assert.include(why, sourceWords(source), where)
     }
   }
   assert.deepStrictEqual(yield* there.effects, { mails: 0, notion: 0, site: 0, port: 0 }, where)

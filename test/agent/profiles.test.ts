@@ -13,7 +13,7 @@ const profile = (agent_type: string, more: object = {}): readonly [string, JobPr
   Schema.decodeUnknownSync(JobProfile)({ agent_type, pool: "research", ...more })
 ]
 const success = () => Effect.succeed({ status: "success" as const, summary: "done" })
-const read = testTool("mem.read", success, { effect: "none", readOnly: true })
+const read = testTool("mem.read", success, { effect: "none" })
 const write = testTool("ws.write", success)
 const spawn = (more: Readonly<Record<string, Schema.Json>> = {}, job_name = "dig") =>
   ["choir.core.spawn", { job_name, task_spec: "dig a hole", ...more }] as const

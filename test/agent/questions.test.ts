@@ -12,8 +12,7 @@ import { QUESTION_WAIT_MS_MAX } from "#src/agent/session/CoreJob.ts"
 const QUESTION = "Which branch?"
 const report = testTool("choir.core.report", () => Effect.succeed({ status: "success", summary: "told" }), {
   effect: "none",
-  lanes: "core",
-  readOnly: true
+  lanes: "core"
 })
 
 const userText = (messages: ReadonlyArray<Message>) => messages.findLast(({ role }) => role === "user")?.content ?? ""

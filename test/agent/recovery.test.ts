@@ -37,8 +37,7 @@ const makeTools = (ledger: Array<string>) => [
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
   }),
   testTool("mem.read", () => Effect.as(Effect.sleep("10 millis"), { status: "success", summary: "read" }), {
-    effect: "none",
-    readOnly: true
+    effect: "none"
   }),
   testTool(
     "out.send",
@@ -49,7 +48,7 @@ const makeTools = (ledger: Array<string>) => [
         yield* Effect.sleep("20 millis")
         return { status: "success", summary: "sent" } as const
       }),
-    { effect: "external", readOnly: true }
+    { effect: "external", besideJobs: true }
   )
 ]
 
@@ -190,7 +189,7 @@ describe("recovery", () => {
               runs.push(name)
               return runs.length <= 3 ? Effect.never : Effect.succeed({ status: "success", summary: "again" } as const)
             }),
-          { effect, readOnly: true }
+          { effect, besideJobs: true }
         )
       const write: Tool = { ...tool("a.write", "workspace"), repeatable: true }
       const tools = [tool("a.read", "none"), write, tool("a.send", "external")]
@@ -222,7 +221,7 @@ describe("recovery", () => {
       const plane = yield* makeMemoryControlPlane
       const sent: Array<string> = []
       const locks = [LockRequest.make({ resource: "browser_tab", mode: "X" })]
-      const hold = testTool("a.hold", () => Effect.never, { locks, readOnly: true, timeout_ms: 1000 })
+      const hold = testTool("a.hold", () => Effect.never, { locks, besideJobs: true, timeout_ms: 1000 })
       const send = testTool(
         "a.send",
         ({ call_id }) =>
@@ -230,7 +229,7 @@ describe("recovery", () => {
             sent.push(call_id)
             return { status: "success", summary: "sent" } as const
           }),
-        { effect: "external", locks, readOnly: true }
+        { effect: "external", locks, besideJobs: true }
       )
       const script: Script = (messages) =>
         Effect.succeed(messages.at(-1)?.role === "user" ? calls(["a.hold", {}], ["a.send", {}]) : says("done"))

@@ -13,7 +13,7 @@ import { agentConfig, ofType, quiet, runAgent, spoken, testTool, ticking } from 
 
 const failed: Said = {
   finish_reason: "error",
-  error: { kind: "unreachable", message: "the provider is away" }
+  error: { kind: "http", status: 401, message: "the provider is away" }
 }
 const spawn = (more: Readonly<Record<string, Schema.Json>> = {}) =>
   calls(["choir.core.spawn", { job_name: "dig", task_spec: "dig a hole", ...more }])
@@ -21,8 +21,7 @@ const resume = (more: Readonly<Record<string, Schema.Json>> = {}) =>
   calls(["choir.core.spawn", { job_name: "dig", task_spec: "the provider is back", resume: true, ...more }])
 
 const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "sand" }), {
-  effect: "none",
-  readOnly: true
+  effect: "none"
 })
 
 /** Edge says what a message asks for, once; everything else is "fine". */

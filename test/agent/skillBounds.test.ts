@@ -18,7 +18,7 @@ import { temporaryWorkspace } from "../support/workspace.ts"
 type Random = ReturnType<typeof makeRandom>
 
 const STATES = ["one", "two", "three"]
-const OUTAGE: Said = { error: { kind: "unreachable", message: "away" }, finish_reason: "error" }
+const OUTAGE: Said = { error: { kind: "http", status: 401, message: "away" }, finish_reason: "error" }
 
 const boundOf = (spec: SkillSpec) => skillBounds(spec, BUILT_IN_FACTS).model_calls
 

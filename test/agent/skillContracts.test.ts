@@ -69,8 +69,7 @@ const inJob = Effect.fnUntraced(function* (
     })
   const tools = [
     testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     })
   ]
   const agent = yield* Effect.forkChild(

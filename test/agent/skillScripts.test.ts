@@ -52,7 +52,7 @@ const makeTools = (ledger: Array<string>, ok = true, found: object = { matches: 
           yield* Effect.sleep("20 millis")
           return { status: "success", summary: "done", output: output as never } as const
         }),
-      { effect, readOnly: true }
+      { effect, besideJobs: true }
     )
   return [
     tool("choir.fs.search", "none", found),

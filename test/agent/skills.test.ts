@@ -14,8 +14,7 @@ const TOOLS = "choir.fs.read choir.fs.search choir.fs.find choir.fs.edit choir.f
   .split(" ")
   .map((name) =>
     testTool(name, () => Effect.succeed({ status: "success", summary: `${name} done` }), {
-      effect: "none",
-      readOnly: true
+      effect: "none"
     })
   )
 
@@ -406,7 +405,7 @@ describe("a job with a skill", () => {
         yield* ticking
         const plane = yield* makeMemoryControlPlane
         const script = jobRuns({ ...JOB, skill: { name: "tidy" } }, () => calls(["mem.read", {}]))
-        const tools = [testTool("mem.read", () => Effect.never, { effect: "none", readOnly: true })]
+        const tools = [testTool("mem.read", () => Effect.never, { effect: "none" })]
         const skills = bookOf(skillSpec({ interruptible: false }))
         yield* Effect.forkScoped(runAgent({ plane, script, tools, skills }))
         yield* plane.say("go")

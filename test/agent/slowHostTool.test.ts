@@ -29,7 +29,6 @@ const browsing = {
   input: Schema.Struct({ url: Schema.String }),
   effect: "none",
   lanes: "both",
-  readOnly: true,
   locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
   timeout_ms: 2 * BROWSE_MS,
   sources: () => ["web:a.example" as const]
@@ -85,7 +84,6 @@ const start = Effect.gen(function* () {
     ...host,
     testTool("test.read", () => Effect.succeed({ status: "success", summary: "read" }), {
       effect: "none",
-      readOnly: true,
       locks: [LockRequest.make({ resource: "workspace", mode: "S" })]
     })
   ]

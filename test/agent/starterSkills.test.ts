@@ -11,6 +11,9 @@ import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { toolsOf } from "#src/shared/image/contractProblems.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
+import { skillList } from "#src/agent/model/prompt/skillPrompt.ts"
+import { SKILL_LIST, SKILL_START } from "#src/agent/model/offeredTools.ts"
+import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { isScript } from "#src/shared/image/scriptStates.ts"
 import { BUILT_IN_FACTS, manifestFacts } from "#src/shared/image/toolFacts.ts"
 import { readToolManifest } from "#src/shared/image/toolManifest.ts"
@@ -95,7 +98,7 @@ const BOUND: Partial<AgentConfig> = {
 }
 
 describe("the starter's skills", () => {
-  it("are thirteen, each with all nine points", () => {
+  it("are thirteen, each with all nine points and described in a prompt, and none begins by the clock", () => {
     assert.deepStrictEqual(specs.map(({ name }) => name).toSorted(), [
       "backup-check",
       "careful_change",
@@ -111,6 +114,14 @@ describe("the starter's skills", () => {
       "todo-flagger",
       "weekly-review"
     ])
+    const book = bookOf(...BUILT_IN_SKILLS, ...specs)
+    const prompt = skillList(book, new Set([SKILL_START, SKILL_LIST]))
+    for (const { description, name } of book.values()) assert.include(prompt, `\n- ${name}: ${description}`)
+    assert.isBelow(prompt.length, 2000)
+    assert.deepStrictEqual(
+      specs.flatMap(({ registry }) => registry?.triggers?.filter(({ kind }) => kind === "schedule") ?? []),
+      []
+    )
     for (const spec of specs) {
       const { grade, points } = gateReport(spec, { facts: FACTS })
       const failed = points.flatMap(({ detail, ok, point }) => (ok ? [] : [`${point}: ${detail}`]))
@@ -154,7 +165,7 @@ describe("the starter's skills", () => {
               summary: `${name} done`,
               ...(OUTPUTS[name] === undefined ? {} : { output: OUTPUTS[name] })
             }),
-          { effect: "none", readOnly: true }
+          { effect: "none" }
         )
       )
       const config = { ...agentConfig({}), ...BOUND, grants: spec.contract?.capabilities ?? [] }

@@ -62,7 +62,7 @@ const makeTools = Effect.fnUntraced(function* (workspace: string) {
         const output = fillerOf(20 + ((looked * 379) % (SIZE.historyWindow / 40)), looked)
         return { status: "success", summary: "read", output } as const
       }),
-    { effect: "none", readOnly: true }
+    { effect: "none" }
   )
   const write = testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }))
   const send = testTool("out.send", () => Effect.succeed({ status: "success", summary: "sent" }), {

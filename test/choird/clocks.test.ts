@@ -37,6 +37,7 @@ const TIME_OF_DAY: TimeOfDay = {
   "logs/LogFiles.ts": ["the time of a line, and the age of archives", 4],
   "memory/Forgetting.ts": "the time of a receipt",
   "memory/Recall.ts": ["the age of what is remembered", 2],
+  "memory/idleSessions.ts": "the silence of a session, by the times of its events",
   "memory/remoteEmbedder.ts": "the date of Retry-After",
   "queues/Inbox.ts": ["when a stored hold ends", 3],
   "queues/Outbox.ts": "the age of stored messages, in days",

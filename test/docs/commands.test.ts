@@ -26,7 +26,9 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "choirctl skill cancel ID SKILL": "test/choirctl/commands/skillRun.test.ts",
   "choirctl session orphans AGENT": "test/choirctl/commands/runs.test.ts",
   "choirctl skill try SKILL": "test/e2e/writeSkill.test.ts",
-  "choirctl tool try NAME": "test/e2e/trials.test.ts"
+  "choirctl tool try NAME": "test/e2e/trials.test.ts",
+  "choirctl agent delete ID": "test/choirctl/home/configEntries.test.ts",
+  "choirctl model remove NAME": "test/choirctl/home/configEntries.test.ts"
 }
 
 // What stands above it in README.md, test/e2e/firstHour.test.ts and test/e2e/demo.test.ts type into a terminal.
@@ -75,6 +77,7 @@ const BESIDE_CHOIRD: Readonly<Record<string, Run>> = {
   "choirctl model list": () => ["model", "list"],
   "choirctl model get AGENT": () => ["model", "get", AGENT],
   "choirctl model set AGENT --llm NAME": () => ["model", "set", AGENT, "--llm", "test"],
+  "choirctl model set AGENT --llm NAME --default": () => ["model", "set", AGENT, "--llm", "test", "--default"],
   "choirctl session list": () => ["session", "list"],
   "choirctl session list [AGENT]": () => ["session", "list", AGENT],
   "choirctl session show ID": ({ session }) => ["session", "show", session],

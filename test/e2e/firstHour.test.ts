@@ -1,9 +1,7 @@
 /** The first hour of a person: what README says, typed into a real terminal, from an empty HOME. */
 import { existsSync, statSync } from "node:fs"
-import { dirname } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { ROOT } from "../support/installation.ts"
 import {
   answerWizard,
   CHAT_PROMPT,
@@ -17,7 +15,8 @@ import {
   typeCommand,
   type Variant
 } from "../support/newcomer.ts"
-import { ensureDebianPackages, leaveOut, whyNotRoot } from "../support/packages.ts"
+import { whyNoOtherUser } from "../support/ordinaryUser.ts"
+import { ensureDebianPackages, whyNotRoot } from "../support/packages.ts"
 import { type Block, blocksOf } from "../support/readme.ts"
 import { KEYS, LATER } from "../support/terminal.ts"
 import { atSize, isFull } from "../support/size.ts"
@@ -28,13 +27,7 @@ const VARIANT_MS_MAX = 300_000
 /** The prompt while no turn runs, so that Ctrl-C leaves. */
 const IDLE_PROMPT = "choir> "
 
-const reachableByAll = (path: string): boolean =>
-  (statSync(path).mode & 0o005) === 0o005 && (dirname(path) === path || reachableByAll(dirname(path)))
-
-const whyNoOtherUser =
-  isRoot && !reachableByAll(ROOT)
-    ? leaveOut("the first hour of an ordinary user", `others may not read ${ROOT}`)
-    : undefined
+const whyNotOrdinary = whyNoOtherUser("the first hour of an ordinary user")
 const whyNoRoot = whyNotRoot("the first hour of root")
 const whyNoSandbox = ensureDebianPackages(["bubblewrap"], "the first hour with bubblewrap")
 
@@ -55,6 +48,11 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
   const { bot, config, terminal } = newcomer
   const conversation = Effect.gen(function* () {
     yield* answerWizard(newcomer, variant)
+    if (variant.provider) {
+      yield* terminal.see(/With offline-model it costs about \$0\.\d\d a day, and never more than \$/u, LATER)
+      yield* terminal.see("Time of a daily brief")
+      yield* terminal.line("")
+    }
     yield* terminal.see("you> Say hello in one sentence.", LATER)
     yield* terminal.see("hello in one sentence", LATER)
     yield* terminal.see("Talk to choir", LATER)
@@ -104,7 +102,7 @@ const stopTurn = Effect.fnUntraced(function* ({ terminal }: Newcomer) {
   const conversation = Effect.gen(function* () {
     yield* terminal.see(CHAT_PROMPT, LATER)
     yield* terminal.line("run sleep 300")
-    yield* terminal.see(/choir \(running a tool\)> /u, LATER)
+    yield* terminal.see(/choir \(running exec(?: \d+ s)?\)> /u, LATER)
     yield* terminal.type(KEYS.interrupt)
     yield* terminal.see("Stopped.")
     yield* sayInChat(terminal, "run echo $((20 + 3)) after the stop", "23 after the stop")
@@ -243,7 +241,7 @@ describe("the first hour", () => {
 
   for (const [variant, what, next] of VARIANTS) {
     const leftOut =
-      (variant.who === "root" ? whyNoRoot : whyNoOtherUser) ?? (variant.bubblewrap ? whyNoSandbox : undefined)
+      (variant.who === "root" ? whyNoRoot : whyNotOrdinary) ?? (variant.bubblewrap ? whyNoSandbox : undefined)
     it.live.skipIf(leftOut !== undefined)(
       `goes as README says: ${nameOf(variant)}; ${what}`,
       () => tryIt(variant, next),

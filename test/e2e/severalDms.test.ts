@@ -157,7 +157,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
     })
   )
 
-  atFull(it.effect)("tells its first DM what nobody asked for, as when the breaker stops it", () =>
+  atFull(it.effect)("tells the DM written in last what nobody asked for, as when the breaker stops it", () =>
     Effect.gen(function* () {
       const { api, choird, params, texts, told } = yield* Choir
       const patience = Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])

@@ -7,8 +7,12 @@ import { waysOn } from "#src/choirctl/setup/wizardQuestions.ts"
 import { MAIN } from "../support/choirctl.ts"
 import { ROOT } from "../support/installation.ts"
 import { emptyHome, KEYS, LATER, openTerminal, type Terminal } from "../support/terminal.ts"
+import { PHONE_USER } from "../support/newcomer.ts"
 import { callTools, failing, makeProviderOf, type Provider } from "../support/testing/Provider.ts"
+import { makeTelegram } from "../support/testing/Telegram.ts"
 
+const TOKEN = "1000:secret"
+const STRANGER = 666
 const KEY_A = "sk-of-the-server-a-0123"
 const KEY_B = "sk-of-the-server-b-4567"
 
@@ -78,6 +82,40 @@ describe("the wizard", () => {
         "other-key": KEY_A,
         "other-key-2": KEY_B
       })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("pairs the phone by a code that the bot is sent, and lets nobody in by a wrong one", () =>
+    Effect.gen(function* () {
+      const telegram = yield* makeTelegram
+      const bot = telegram.bot(TOKEN)
+      const person = yield* emptyHome(undefined)
+      const home = join(person, "choir")
+      const env = { CHOIR_TELEGRAM_API_ROOT: telegram.url }
+      const terminal = yield* openTerminal({ home: person, path: process.env["PATH"] ?? "", cwd: ROOT, env })
+      const flags = ["--model-provider=offline", "--runtime=process"]
+      yield* terminal.line([process.execPath, MAIN, "--home", home, "init", ...flags].join(" "))
+      yield* terminal.see("Bot token", LATER)
+      yield* terminal.line(TOKEN)
+      const offered = yield* terminal.see(/t\.me\/\w+\?start=\w+/u, LATER)
+      const [, code = ""] = /on Telegram: (\w{4}-\w{4})/u.exec(offered) ?? []
+      assert.include(offered, `?start=${code.replace("-", "")}`)
+      yield* terminal.see("Waiting for the code")
+      yield* bot.text(STRANGER, "hello")
+      yield* bot.text(STRANGER, "ABCD-EFGH")
+      yield* bot.textInGroup(-1009, PHONE_USER, code)
+      yield* bot.text(PHONE_USER, `/start ${code.replace("-", "").toLowerCase()}`)
+      yield* terminal.see(`Your phone is paired: the Telegram user ${PHONE_USER} is the admin`, LATER)
+      yield* terminal.see("Next:", LATER)
+      const { dms } = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
+      assert.deepStrictEqual(dms.telegram, { gateway: "telegram", user_id: String(PHONE_USER), admin: true })
+      const sent = yield* bot.sent.all
+      assert.deepStrictEqual(
+        sent.map(({ chat, text }) => [chat.id, text?.slice(0, 12)]),
+        [[PHONE_USER, "◆ You are in"]]
+      )
+      // choird is not shown the code as a message.
+      assert.strictEqual(yield* bot.pending, 0)
     }).pipe(Effect.scoped)
   )
 })

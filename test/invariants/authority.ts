@@ -44,7 +44,7 @@ export const onlyCommittedEffects = Effect.gen(function* () {
           if (lane !== "edge") yield* plane.until((events) => ofType(events, "AgentMessage").length >= 2)
           return { status: "success", summary: call_id } as const
         }),
-      { effect: "none", readOnly: true }
+      { effect: "none" }
     ),
     testTool("fs.write", ({ call_id }) =>
       Effect.sync(() => {
@@ -62,7 +62,7 @@ export const onlyCommittedEffects = Effect.gen(function* () {
           )
           return { status: "success", summary: "sent" } as const
         }),
-      { effect: "external", readOnly: true }
+      { effect: "external", besideJobs: true }
     )
   ]
   const config = agentConfig({ max_tool_calls_per_session: CALLS_MAX })

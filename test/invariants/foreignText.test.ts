@@ -62,6 +62,7 @@ const READERS: Readonly<Record<string, string>> = {
   "workspace/Pictures.ts": RESULT,
   "workspace/SkillFiles.ts": IMAGE,
   "workspace/Workspace.ts": RESULT,
+  "workspace/likePath.ts": RESULT,
   "workspace/workspaceFiles.ts": RESULT
 }
 
@@ -70,6 +71,7 @@ const SHOWERS: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/agent/git/Worktrees.ts": ["isPlainName", "oneLine", "plainName"],
   "src/agent/mail/MailAccount.ts": ["foreignText", "oneLine"],
   "src/agent/model/prompt/Environment.ts": ["isPlainName", "plainName"],
+  "src/agent/model/prompt/Prompt.ts": ["labelOf"],
   "src/agent/model/prompt/notes.ts": ["labelOf"],
   "src/agent/model/prompt/promptMessages.ts": ["fileNameText"],
   "src/agent/model/prompt/toolText.ts": ["labelOf"],

@@ -33,6 +33,7 @@ const CHOIRD: Readonly<Record<string, string>> = {
   "memory/remoteEmbedder.ts: parts": WORK,
   "queues/Drafts.ts: places": AGENTS,
   "repos/Blobs.ts: blobs": WORK,
+  "repos/likeTools.ts: first": WORK,
   "repos/skillBundle.ts: spelled": WORK,
   "retention/Retention.ts: report": WORK,
   "retention/Retention.ts: touched": WORK,

@@ -48,7 +48,7 @@ export const injectionOnlyAppends = Effect.gen(function* () {
   const read = testTool(
     "mem.read",
     () => Effect.delay(Effect.succeed({ status: "success", summary: `read ${prompts.length}` } as const), "5 seconds"),
-    { effect: "none", readOnly: true }
+    { effect: "none" }
   )
   const config = agentConfig({ per_job_max_steps: STEPS_MAX, max_injections_per_job: INJECTIONS_MAX })
   yield* Effect.forkScoped(runAgent({ plane, script: script(prompts), tools: [read], config }))

@@ -111,7 +111,7 @@ const together = Effect.fnUntraced(function* (
         begun.edge += 1
         return letGo(slow.edgeMs)
       }),
-    { effect: "none", readOnly: true }
+    { effect: "none" }
   )
   const work = testTool("job.work", () =>
     Effect.suspend(() => {

@@ -251,8 +251,8 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "9a",
     invariant: 9,
     file: "src/agent/arbiter/decideCalls.ts",
-    find: "if (lane === EDGE && !readOnly && state.cores.size > 0)",
-    replace: "if (false)",
+    find: '  lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0\n',
+    replace: "  false\n",
     why: "edge writes while a job runs",
     red: "a proposal that had to be refused took effect"
   },

@@ -47,7 +47,7 @@ const conversation = Effect.gen(function* () {
     })
   const isOver = () => spoken(plane.events).length >= 2
   const tools = [
-    testTool("mem.read", () => Effect.succeed({ status: "success", summary: THOUGHT }), { readOnly: true }),
+    testTool("mem.read", () => Effect.succeed({ status: "success", summary: THOUGHT }), { besideJobs: true }),
     testTool("choir.core.report", () => Effect.succeed({ status: "success", summary: "told" }), {
       effect: "none",
       lanes: "core"

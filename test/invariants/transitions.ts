@@ -79,7 +79,7 @@ export const explicitTransitions = Effect.gen(function* () {
   const plane = yield* makeMemoryControlPlane
   let reads = 0
   const read = testTool("mem.read", () => Effect.sync(() => ({ status: "success", summary: `${reads++}` }) as const), {
-    readOnly: true
+    besideJobs: true
   })
   const config = agentConfig({ turn_max_steps: TURN_STEPS_MAX })
   yield* Effect.forkScoped(runAgent({ plane, script, tools: [read], config }))

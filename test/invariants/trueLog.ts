@@ -72,7 +72,7 @@ export const logIsTheTruth = Effect.gen(function* () {
   assert.strictEqual(arbiter.state().edge.summary.summary, "One was answered.")
   assert.include(JSON.stringify(events), "one", "a summary took the place of events")
 
-  const refused = yield* Effect.flip(arbiter.commit({ type: "Notice", text: "x".repeat(EVENT_BYTES_MAX) }))
+  const refused = yield* Effect.flip(arbiter.commit({ type: "Notice", lane: EDGE, text: "x".repeat(EVENT_BYTES_MAX) }))
   assert.strictEqual(refused.unfit, true)
   assert.strictEqual(arbiter.state().rev, log.head(), "the state knows of an event that the log does not hold")
 

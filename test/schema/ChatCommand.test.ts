@@ -1,18 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
-import { chatCommands, mayGive, steeringWords } from "#schema/ChatCommand.ts"
+import { chatCommands, HELP_TOPICS, type HelpTopic, mayGive, steeringWords } from "#schema/ChatCommand.ts"
 import { menuOf, readCommand } from "#src/choird/gateway/readCommand.ts"
 import { session } from "#src/choirctl/commands/session.ts"
 
-const help = (admin: boolean) => {
-  const read = readCommand("/help", admin)
-  return read?.type === "say" ? read.text.split("\n") : []
-}
+/** The commands of all topics of help. */
+const help = (admin: boolean) =>
+  Object.keys(HELP_TOPICS).flatMap((topic) => {
+    const read = readCommand(`/help ${topic}`, admin)
+    const [title, lines = ""] = read?.type === "say" ? read.text.split(":\n", 2) : []
+    return title === HELP_TOPICS[topic as HelpTopic] ? (lines.split("\n\n")[0] ?? "").split("\n") : []
+  })
 
 /** An argument that each usage takes. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   " <agent> [key=value …]": "helper llm=large",
   " <agent>": "helper",
   " <name>": "large",
+  " <name> [default]": "large default",
   " <number>": "3",
   " <message>": "be quick",
   " [job] <answer>": "dig the main one",
@@ -25,8 +29,8 @@ describe("the table of a chat's commands", () => {
     it(`is all that ${admin ? "an admin's" : "a regular"} parser, help and menu have, and no more`, () => {
       const given = chatCommands.filter(({ words }) => mayGive(words, admin))
       assert.deepStrictEqual(
-        help(admin),
-        given.map((row) => `/${row.words}${row.usage}: ${row.help}`)
+        help(admin).toSorted(),
+        given.map((row) => `/${row.words}${row.usage}: ${row.help}`).toSorted()
       )
       assert.deepStrictEqual(
         menuOf(admin).map(({ command }) => command),

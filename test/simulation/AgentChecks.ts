@@ -64,7 +64,7 @@ export class AgentChecks {
     const { cores, edge } = arbiter.state()
     if (edge.state === "EDGE_TERMINATED" && cores.size > 0) throw new Violation("I8", "a job outlives edge")
     const spawned = events.some(({ event_type }) => event_type === "CoreStarted")
-    const writing = [...this.#running()].find(({ lane, readOnly }) => lane === EDGE && !readOnly)
+    const writing = [...this.#running()].find(({ effect, lane }) => lane === EDGE && effect !== "none")
     if (spawned && writing !== undefined)
       throw new Violation("I7", `a job starts while edge runs ${writing.tool} (D30)`)
   }
@@ -106,7 +106,7 @@ export class AgentChecks {
     for (const other of running)
       if (other !== run && excludes(run, other))
         throw new Violation("I7", `${run.lane} runs ${run.tool} while ${other.lane} runs ${other.tool}`)
-    if (run.lane === EDGE && !run.readOnly && this.#probe.arbiter.state().cores.size > 0)
+    if (run.lane === EDGE && run.effect !== "none" && this.#probe.arbiter.state().cores.size > 0)
       throw new Violation("I7", `edge runs ${run.tool} while jobs run (D30)`)
   }
 

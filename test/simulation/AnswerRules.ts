@@ -14,8 +14,8 @@ const CUT_WORDS = new RegExp(`^(?:said \\d+|${HALF} \\d+)*${HALF} \\d+$`, "u")
 const OWN_WORDS = new RegExp(`^(?:said|${HALF}) \\d+$`, "u")
 /** The runtime's own words on a model that said nothing. */
 const SAID_NOTHING = /reply was empty|no usable result/u
-/** Compactions that a lane asks for in a row, none of which was committed: two for each of an order and of a full window. */
-const COMPACTIONS_ASKED_MAX = 4
+/** Compactions that a lane asks for in a row, none of which was committed: for each of an order and of a full window two, and one for a quotation. */
+const COMPACTIONS_ASKED_MAX = 6
 /** What may pass between the last look at a job's age and its end, in ms. */
 const AGE_SLACK_MS = 5000
 
@@ -95,7 +95,8 @@ export class AnswerRules {
     if (text.startsWith(HALF) && last !== undefined) this.#cut.add(last.call_id)
     this.#reasoning(payload, rev)
     const left = boundModel(this.#config, model)?.fallback ?? []
-    if (error !== undefined && isPassing(error) && left.length > 0)
+    const isOfSeveral = error?.message.includes("; then ") === true
+    if (error !== undefined && isPassing(error) && left.length > 0 && !isOfSeveral)
       throw new Violation("P4", `the model "${model}" failed at ${rev}, and no fallback was asked: ${error.message}`)
     if (purpose === "compaction") {
       const asked = (this.#compactions.get(lane) ?? 0) + 1
@@ -113,7 +114,8 @@ export class AnswerRules {
   #reasoning({ continuation, finish_reason, model, tool_calls }: Output, rev: number): void {
     const endpoint = boundModel(this.#config, model)?.endpoint ?? ""
     const isThought = THINKERS.some((dialect) => endpoint.includes(`/${dialect}/`))
-    const isUsable = tool_calls.length > 0 && tool_calls.every(({ input }) => isAsWritten(input))
+    const isUsable =
+      tool_calls.length > 0 && tool_calls.every(({ input, refused }) => refused === undefined && isAsWritten(input))
     if (isThought && isUsable && finish_reason === "tool_calls" && continuation === undefined)
       throw new Violation("P5", `the output at ${rev} has calls without the thoughts that led to them`)
   }

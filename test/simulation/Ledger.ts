@@ -11,7 +11,6 @@ export interface Run {
   readonly call_id: CallId
   readonly tool: string
   readonly effect: ToolEffect
-  readonly readOnly: boolean
   readonly locks: ReadonlyArray<LockRequest>
   /** When the effect happened, in ms since 1970; `undefined` when it has not. */
   happened_at: number | undefined

@@ -122,7 +122,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "compaction-asks-without-end",
-    file: "src/agent/memory/Compactor.ts",
+    file: "src/agent/memory/writeSummary.ts",
     find: "asks < COMPACTION_ASKS_MAX; asks++",
     replace: "asks < 20; asks++",
     knownSeed: 22,
@@ -130,9 +130,9 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "failed-compaction-frees-nothing",
-    file: "src/agent/memory/Compactor.ts",
-    find: "if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace old events`)",
-    replace: "if (asked === undefined) return false",
+    file: "src/agent/memory/writeSummary.ts",
+    find: "yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace old events`)",
+    replace: "return yield* Effect.interrupt",
     also: [
       {
         file: "src/agent/memory/Compactor.ts",

@@ -12,7 +12,7 @@ export const CLOCK_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "job-measured-by-the-time-of-day",
-    file: "src/agent/session/CoreJob.ts",
+    file: "src/agent/session/ageSince.ts",
     find: "Effect.map(monotonicMs, (now) => before + now - began)",
     replace: "Effect.map(Clock.currentTimeMillis, (now) => Math.max(0, now - Date.parse(created_at)))",
     knownSeed: 10,

@@ -64,7 +64,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 55,
+    knownSeed: 34,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -159,8 +159,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "edge-writes-while-jobs-run",
     file: agent("arbiter/decideCalls.ts"),
-    find: "if (lane === EDGE && !readOnly && state.cores.size > 0)",
-    replace: "if (false)",
+    find: '  lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0\n',
+    replace: "  false\n",
     knownSeed: 2,
     breaks: ["I7"]
   },
@@ -281,7 +281,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 7,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -313,7 +313,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 2,
+    knownSeed: 6,
     breaks: ["J1"]
   },
   {
@@ -321,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 10,
+    knownSeed: 5,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -337,14 +337,14 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 23,
+    knownSeed: 39,
     breaks: ["L1", "W2"]
   },
   {
     name: "taint-is-lost",
     file: session("calls.ts"),
-    find: "const tainted = memory.tainted || brought",
-    replace: "const tainted = memory.tainted && brought",
+    find: "const after = isForeign ? brought(",
+    replace: "const after = isForeign && memory.tainted ? brought(",
     knownSeed: 2,
     breaks: ["J4"]
   },

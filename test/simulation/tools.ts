@@ -22,27 +22,25 @@ type Input = Required<Omit<typeof Input.Type, "note">> & Pick<typeof Input.Type,
 interface Kind {
   readonly name: string
   readonly effect: ToolEffect
-  readonly readOnly: boolean
   readonly timeout_ms: number
   readonly locks: (path: string) => ReadonlyArray<readonly [resource: string, mode: LockRequest["mode"]]>
 }
 
 const KINDS: ReadonlyArray<Kind> = [
-  { name: "sim.look", effect: "none", readOnly: true, timeout_ms: 8000, locks: (path) => [[path, "S"]] },
-  { name: "sim.edit", effect: "workspace", readOnly: false, timeout_ms: 8000, locks: (path) => [[path, "X"]] },
-  { name: "sim.sweep", effect: "workspace", readOnly: false, timeout_ms: 12_000, locks: () => [[".", "X"]] },
+  { name: "sim.look", effect: "none", timeout_ms: 8000, locks: (path) => [[path, "S"]] },
+  { name: "sim.edit", effect: "workspace", timeout_ms: 8000, locks: (path) => [[path, "X"]] },
+  { name: "sim.sweep", effect: "workspace", timeout_ms: 12_000, locks: () => [[".", "X"]] },
   {
     name: "sim.move",
     effect: "workspace",
-    readOnly: false,
     timeout_ms: 8000,
     locks: (path) => [
       [path, "X"],
       ["to", "X"]
     ]
   },
-  { name: "sim.send", effect: "external", readOnly: false, timeout_ms: 20_000, locks: () => [] },
-  { name: "sim.post", effect: "external", readOnly: false, timeout_ms: 20_000, locks: (path) => [[path, "S"]] }
+  { name: "sim.send", effect: "external", timeout_ms: 20_000, locks: () => [] },
+  { name: "sim.post", effect: "external", timeout_ms: 20_000, locks: (path) => [[path, "S"]] }
 ]
 
 /** How long a call of a tool may take, in ms. */
@@ -75,7 +73,7 @@ const run = (
   const start: PreparedCall["run"] = ({ call_id, lane }) =>
     Effect.suspend(() => {
       const fate = faults.active("tools") && draw.chance(faults.rates.tools) ? draw.pick(FATES) : "works"
-      const { effect, name, readOnly, timeout_ms } = kind
+      const { effect, name, timeout_ms } = kind
       const { epoch, number, session_id } = agent
       const entry = {
         agent: number,
@@ -85,7 +83,6 @@ const run = (
         call_id,
         tool: name,
         effect,
-        readOnly,
         locks,
         happened_at: undefined
       }
@@ -113,7 +110,6 @@ export const simTools = (world: World, agent: AgentIdentity): ReadonlyArray<Tool
     llm: llmView(kind.name, `A simulated tool: ${kind.effect}.`, Input),
     effect: kind.effect,
     lanes: "both",
-    readOnly: kind.readOnly,
     prepare: Effect.fnUntraced(function* (raw) {
       const input = { path: "a", ms: 100, ...(yield* decode(raw)) }
       const locks = yield* Effect.forEach(kind.locks(input.path), ([path, mode]) => lockOn(path, mode))

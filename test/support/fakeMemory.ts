@@ -69,6 +69,7 @@ export const fakeMemory = (
           if (isCity(payload)) return Effect.succeed({ type: "fact" as const, values: [FACT, before(session_id)] })
           return "id" in payload ? Effect.succeed({ type: "session" as const, hit: part(session_id) }) : unknown()
         },
+        trust: ({ params: { id }, payload }) => (isCity(payload) ? noted("trust fact", id, payload, FACT) : unknown()),
         search: ({ params: { id }, payload }) =>
           noted("search memory", id, payload, {
             hits: payload.query === "nothing" ? [] : [part(session_id)],

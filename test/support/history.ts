@@ -112,7 +112,8 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
           effect,
           locks: [],
           allowed_tools: undefined,
-          capabilities: []
+          capabilities: [],
+          beside_jobs: true
         }
   if (call.stage === "committed") return random() < 0.9 ? result("success") : result("error")
   const job_name = pick(random, JOBS)
@@ -132,7 +133,7 @@ const advance = (random: Random, lane: LaneId, call: OpenCall): Command => {
     }
   if (name === INJECT) return { type: "InjectCore", call_id, job_name, content: "more" }
   if (name === CANCEL) return { type: "CancelCore", call_id, job_name, reason: "enough" }
-  return { type: "Grant", lane, call_id, locks: [], dirty: random() < 0.1, readOnly: effect === "none" }
+  return { type: "Grant", lane, call_id, locks: [], dirty: random() < 0.1 }
 }
 
 const HANDED = [
@@ -178,7 +179,7 @@ const candidates = (random: Random, state: SessionState): ReadonlyArray<Command>
   const commands: Array<Command> = []
   const signal_id = String(1000 + state.rev)
   const { edge } = state
-  if (random() < 0.05) commands.push({ type: "Notice", text: "wait" }, compaction(random, state, signal_id))
+  if (random() < 0.05) commands.push({ type: "Notice", lane: EDGE, text: "wait" }, compaction(random, state, signal_id))
   if (random() < 0.05) commands.push({ type: "SignalInject", source: "user", signal_id, content: "also this" })
   if (random() < 0.05) commands.push({ type: "SignalCancel", signal_id, job_name: pick(random, JOBS) })
   if (edge.state === "EDGE_IDLE") {

@@ -3,7 +3,7 @@
  * double. Used where it matters that processes really die.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -101,13 +101,6 @@ export interface Choird {
 const runtimeOf = (runtime: InstallationOptions["runtime"] = "process") =>
   typeof runtime === "string" ? { type: runtime } : { type: "docker", network: "open", ...runtime }
 
-/** Takes the times out of a skill file, so that no test depends on the hour at which it runs. */
-const withoutSchedules = (file: string) => {
-  const skill = JSON.parse(readFileSync(file, "utf8")) as { registry: { triggers: ReadonlyArray<{ kind: string }> } }
-  const triggers = skill.registry.triggers.filter(({ kind }) => kind !== "schedule")
-  writeFileSync(file, JSON.stringify({ ...skill, registry: { ...skill.registry, triggers } }))
-}
-
 /** Repositories that this process has made, by what their commit has: git runs seven programs for one. */
 const made = new Map<string, string>()
 process.once("exit", () => {
@@ -143,7 +136,6 @@ const writeHome = Effect.fnUntraced(function* (home: string, options: Installati
   }
   const global = join(home, "starter/global")
   cpSync(join(ROOT, "docker/starter"), global, { recursive: true })
-  withoutSchedules(join(global, "skills/daily-brief.json"))
   if (options.base !== undefined) writeFileSync(join(global, "Dockerfile.base"), options.base)
   yield* repoOf(join(home, "sources/global"), ["global", options.base], global)
   yield* repoOf(join(home, "sources/agent"), ["agent", tools], starter)

@@ -19,8 +19,7 @@ const look = testTool(
   "mem.look",
   () => Effect.succeed({ status: "success", summary: "read", output: fillerOf(sizes(++looked), looked) }),
   {
-    effect: "none",
-    readOnly: true
+    effect: "none"
   }
 )
 let looked = 0

@@ -135,7 +135,7 @@ const answerTelegram = Effect.fnUntraced(function* (terminal: Terminal) {
   yield* terminal.see("Bot token")
   yield* terminal.line(TOKEN)
   yield* terminal.see(/The bot is @\w+/u)
-  yield* terminal.see("Your Telegram user id")
+  yield* terminal.see("Waiting for the code. Or type your Telegram user id")
   yield* terminal.line("@ada")
   yield* terminal.see("A user id is a number")
   yield* terminal.type(KEYS.eraseLine)

@@ -2,6 +2,7 @@
 import { Effect, Layer } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { refuse } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 
@@ -12,7 +13,7 @@ const change: ConfigChange = { path: "a", change: "changed", class: "hot-reload"
 /** Loads and applies whatever it is asked to; there is a version 1 and nothing staged. */
 export const reconfiguration = (effect: (what: string) => Effect.Effect<void>, config: Config) => {
   const applied = { version: 2, previous: 1, applied: [change], pending: [] }
-  return Layer.mock(Reconfiguration, {
+  const changes = Layer.mock(Reconfiguration, {
     load: (who, progress) =>
       Effect.andThen(progress("fetch global"), Effect.as(effect(`${who} loads`), NOTHING_LOADED)),
     diff: Effect.succeed([change]),
@@ -25,4 +26,6 @@ export const reconfiguration = (effect: (what: string) => Effect.Effect<void>, c
     history: Effect.succeed([]),
     version: () => Effect.succeed(config)
   })
+  const writes = Layer.mock(ConfigWriter, { apply: (who) => effect(`${who} writes config.json`) })
+  return Layer.merge(changes, writes)
 }

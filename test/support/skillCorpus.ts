@@ -208,7 +208,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
     {
       "SKILL.md": "---\nname: unquoted-colon\ndescription: Use: when asked: often\nallowed-tools: Read\n---\nDo it.\n"
     },
-    refused(/not YAML/u)
+    [READ]
   ],
   [
     "lower-case-file",

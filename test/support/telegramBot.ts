@@ -8,6 +8,7 @@ import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { CardTaps } from "#src/choird/gateway/CardTaps.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
@@ -48,7 +49,11 @@ export const lifecycle = Layer.mock(Lifecycle, {
 export const quietServices = Layer.mergeAll(
   quietMemory,
   Choices.layer,
-  Layer.mock(Pairings, { redeem: () => Effect.succeed(false) }),
+  Layer.mock(Pairings, {
+    redeem: () => Effect.succeed(false),
+    redeemGroup: () => Effect.succeed(false),
+    recognise: () => Effect.undefined
+  }),
   Layer.mock(AgentCommands, {}),
   Layer.mock(Contexts, { ask: (_, lane) => new NoContext({ kind: "NOT_ANSWERED", lane }) }),
   Layer.mock(Drafts, { changes: Stream.never }),
@@ -79,6 +84,7 @@ export const gateways = Layer.merge(Gateways.layer.pipe(Layer.provide(GatewayCom
 
 /** What commands about agents need, for suites that give none. */
 export const noAgentCommands = Layer.mergeAll(
+  Layer.mock(ConfigWriter, {}),
   Layer.mock(ContainerRuntime, { type: "process" }),
   Layer.mock(Images, {}),
   Layer.mock(Leases, {}),

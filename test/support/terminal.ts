@@ -12,7 +12,7 @@ import { Deferred, Effect, Schema } from "effect"
 /** Something that takes a moment: an echo, a prompt, the answer of a question. */
 export const SOON = "30 seconds"
 /** Something that starts programs or opens a database, on a busy machine. */
-export const LATER = "120 seconds"
+export const LATER = "240 seconds"
 
 /** The end of the screen that a failure shows. */
 const SHOWN_CHARS_MAX = 4000
@@ -73,14 +73,16 @@ interface Person {
   readonly path: string
   readonly cwd: string
   readonly env?: Readonly<Record<string, string>>
+  /** A program and its arguments that run the shell somewhere else, such as in namespaces. */
+  readonly within?: ReadonlyArray<string>
 }
 
 /** Opens a terminal with a shell in it, until the scope closes. */
-export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path, uid }: Person) {
+export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path, uid, within = [] }: Person) {
   const shell = `stty cols ${COLUMNS} rows ${ROWS}; exec env "PS1=${PROMPT}" bash --norc --noprofile -i`
   const line = ["script", "-qefc", shell, "/dev/null"]
   const asUser = uid === undefined ? [] : ["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"]
-  const [program = "", ...args] = [...asUser, ...line]
+  const [program = "", ...args] = [...within, ...asUser, ...line]
   const closed = yield* Deferred.make<void>()
   let screen = ""
   let seen = 0

@@ -28,7 +28,7 @@ const look = testTool(
       looked += 1
       return { status: "success", summary: "read", output: fillerOf(100 + ((looked * 379) % 1300), looked) } as const
     }),
-  { effect: "none", readOnly: true }
+  { effect: "none" }
 )
 
 /** A job of so many steps; edge looks twice in every third turn. */

@@ -56,6 +56,10 @@ export type Command =
       readonly confirm?: ConfirmReason | undefined
       /** Everything that the tool can do. */
       readonly capabilities: ReadonlyArray<Capability>
+      /** It changes only what the agent itself remembers. */
+      readonly keepsOwn?: boolean | undefined
+      /** Whether edge may make this call while jobs run although it has an effect. */
+      readonly beside_jobs?: boolean
     }
   /** The locks are there. */
   | {
@@ -64,7 +68,7 @@ export type Command =
       readonly call_id: CallId
       readonly locks: ReadonlyArray<LockRequest>
       readonly dirty: boolean
-      readonly readOnly: boolean
+      readonly beside_jobs?: boolean
       /** The approval of a call that needs one. */
       readonly approval_id?: ApprovalId | undefined
       readonly grant_id?: GrantId | undefined
@@ -158,6 +162,8 @@ export type Command =
       readonly boundary_rev: number
       /** The newest messages of people that the summary keeps as they were written. */
       readonly words?: ReadonlyArray<string>
+      /** The deltas are of trusted text alone, and this quotes what else left. */
+      readonly split?: { readonly rest?: string }
       readonly signal_id?: string
     }
   | {
@@ -177,7 +183,7 @@ export type Command =
       /** Its sound. */
       readonly voice?: { readonly files: ReadonlyArray<SentFile>; readonly cost_usd?: number } | undefined
     }
-  | { readonly type: "Notice"; readonly text: string }
+  | { readonly type: "Notice"; readonly lane: LaneId; readonly text: string }
   /** choird has written long-term memory for a call. */
   | {
       readonly type: "MemoryWrite"

@@ -6,9 +6,13 @@ import { Result } from "effect"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { coreLane, EDGE, Rev, SignalId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
+import { endsLabel } from "#src/shared/session/labels.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
+import { withSources } from "#src/shared/session/sources.ts"
+import { writersOf } from "#src/shared/session/sourceWords.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { endOfCall, grant, output, request } from "./decideCalls.ts"
+import { nextReport } from "#src/shared/session/turns.ts"
+import { askedBy, endOfCall, grant, output, request } from "./decideCalls.ts"
 import {
   cancelCore,
   factsOf,
@@ -119,7 +123,7 @@ const heardFor = (attachments: UserMessage["attachments"]) => {
 
 const userMessage = (
   state: SessionState,
-  { attachments, dm, forwarded, inbox_id, speak, text }: UserMessage
+  { attachments, dm, forwarded, inbox_id, speak, text, writer }: UserMessage
 ): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
@@ -131,9 +135,10 @@ const userMessage = (
           dm,
           text,
           attachments,
-          ...(forwarded === true ? { forwarded } : {}),
+          ...(forwarded === true ? { forwarded, writers: withSources([], writersOf(text)) } : {}),
           ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
+          ...(writer === undefined ? {} : { writer }),
           ...heardFor(attachments)
         }
       })
@@ -169,26 +174,38 @@ const refuseMessage = (
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
 const compact = (
   state: SessionState,
-  { boundary_rev, deltas, lane, signal_id, words }: Extract<Command, { type: "Compact" }>,
+  { boundary_rev, deltas, lane, signal_id, split, words }: Extract<Command, { type: "Compact" }>,
   { find }: Situation
 ): Decision => {
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
   const said = words === undefined ? {} : { words }
   const memory = laneOf(state, lane)
   const kept = memory === undefined ? [] : keptRevs(memory, boundary_rev, find)
-  const nothing = { mode: "append" } as const
+  const changes = deltas.length === 0 ? [{ mode: "append" } as const] : deltas
+  const isParted = split !== undefined && lane === EDGE && state.edge.label !== undefined
+  const last = split?.rest === undefined && endsLabel(state, boundary_rev, kept) ? { ended: true } : split
   return accept(
-    ...(deltas.length === 0 ? [nothing] : deltas).map((delta, index): EventDraft => ({
+    ...changes.map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",
       lane,
       payload: {
         delta,
         boundary_rev,
         ...(kept.length === 0 ? {} : { kept: kept.map((rev) => Rev.make(rev)) }),
+        ...(isParted ? { split: index === changes.length - 1 ? { ...last } : {} } : {}),
         ...(index === 0 ? { ...signal, ...said } : {})
       }
     }))
   )
+}
+
+/** A notice of a lane at work, to the person who asked for the work. */
+const noticeOf = (state: SessionState, { lane, text }: Extract<Command, { type: "Notice" }>): EventDraft => {
+  const memory = laneOf(state, lane)
+  const inbox_id =
+    (memory === undefined ? undefined : askedBy(memory)) ?? (lane === EDGE ? nextReport(state)?.inbox_id : undefined)
+  const in_reply_to = inbox_id === undefined ? {} : { in_reply_to: inbox_id }
+  return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }
 }
 
 export const decide = (state: SessionState, command: Command, situation: Situation): Decision => {
@@ -241,7 +258,7 @@ export const decide = (state: SessionState, command: Command, situation: Situati
     case "TellJob":
       return tellJob(state, command, situation)
     case "Notice":
-      return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text: command.text } })
+      return accept(noticeOf(state, command))
     case "MemoryWrite": {
       const { type: _, lane, ...write } = command
       return laneOf(state, lane) === undefined

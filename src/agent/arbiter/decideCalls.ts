@@ -6,9 +6,10 @@ import type { EventDraft } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
-import { type LockRequest, shownName } from "#schema/Tool.ts"
+import { type LockRequest, shownName, type ToolEffect } from "#schema/Tool.ts"
 import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { CORE_REPORT, readSources, type WorkspaceOrigin } from "#src/shared/session/calls.ts"
+import { EDGE_SCRATCH } from "#src/agent/workspace/edgeScratch.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -101,6 +102,19 @@ const outside = ({
     : `the job works in its worktree and changes nothing else: use paths that begin with ${within}/`
 }
 
+/**
+ * Why edge may not make a call now (D30): jobs run, and it would change what is theirs too. It is asked at the request, so that nobody waits
+ * for locks in vain, and again at the grant.
+ */
+const jobsRun = (
+  { cores }: SessionState,
+  { beside_jobs = false, lane }: Pick<Extract<Command, { type: "Request" | "Grant" }>, "beside_jobs" | "lane">,
+  effect: ToolEffect | undefined
+): string | undefined =>
+  lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0
+    ? `while jobs run (${[...cores.keys()].join(", ")}) edge only reads, keeps facts and writes below ${EDGE_SCRATCH}; let a job do this, or do it when they have ended`
+    : undefined
+
 /** Why a call that acts outside the workspace needs a person (D31). */
 const confirmation = (confirm_external: Situation["confirm_external"], tainted: boolean): ConfirmReason | undefined => {
   if (confirm_external === "never") return undefined
@@ -128,6 +142,8 @@ export const request = (
   if (denied !== undefined) return Result.fail(denied)
   if (allowed_tools !== undefined && !allowed_tools.includes(tool))
     return reject(`the job may not use ${shownName(tool)}; allowed: ${allowed_tools.map(shownName).join(", ")}`)
+  const busy = jobsRun(state, command, effect)
+  if (busy !== undefined) return reject(busy)
   const elsewhere = outside(command)
   if (elsewhere !== undefined) return reject(elsewhere)
   const full = tool === CORE_REPORT ? reportsFull(state) : undefined
@@ -136,7 +152,8 @@ export const request = (
     return reject(
       `the same call gave the same result ${REPETITIONS_REFUSED_MIN} times; do something else, or finish and say what is missing`
     )
-  const why = effect === "external" ? (command.confirm ?? confirmation(confirm_external, memory.tainted)) : undefined
+  const leaves = effect === "external" && command.keepsOwn !== true
+  const why = leaves ? (command.confirm ?? confirmation(confirm_external, memory.tainted)) : undefined
   const confirm = why === undefined ? {} : { confirm: why }
   const skill = memory.skill === undefined ? {} : { skill: memory.skill.name }
   return accept({
@@ -147,7 +164,7 @@ export const request = (
 }
 
 /** The message that a lane works on, as far as there is one. */
-const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
+export const askedBy = (memory: EdgeLane | CoreLane): InboxId | undefined => {
   if ("job_id" in memory) return memory.inbox_id
   return memory.turn?.kind === "report" ? memory.turn.report.inbox_id : memory.turn?.inbox_id
 }
@@ -231,18 +248,15 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
 }
 
 /**
- * D30: while a core runs, edge only reads. What is granted before a spawn commits finishes first, see `spawn`. What needs a person's
- * approval runs with one or not at all (R55).
+ * A job may have started since the call was requested (D30). What is granted before a spawn commits finishes first, see `spawn`. What needs a
+ * person's approval runs with one or not at all (R55).
  */
 export const grant = (state: SessionState, command: Extract<Command, { type: "Grant" }>): Decision => {
-  const { approval_id, call_id, dirty, grant_id, lane, locks, readOnly } = command
-  if (lane === EDGE && !readOnly && state.cores.size > 0)
-    return Result.fail({
-      reason: `while core jobs run (${[...state.cores.keys()].join(", ")}) edge only reads; let a job do it, or wait until they end`,
-      awaits_jobs: true
-    })
+  const { approval_id, call_id, dirty, grant_id, lane, locks } = command
   const call = callOf(state, lane, call_id)
   if (call === undefined) return reject("the call is not open")
+  const busy = jobsRun(state, command, call.effect)
+  if (busy !== undefined) return Result.fail({ reason: busy, awaits_jobs: true })
   if (call.confirm !== undefined && approval_id === undefined) return reject("nobody has approved the call")
   const granted = grant_id === undefined ? {} : { grant_id }
   const approved = approval_id === undefined ? {} : { approval_id, ...granted }

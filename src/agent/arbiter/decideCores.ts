@@ -6,10 +6,11 @@ import type { JobProfile } from "#schema/JobProfile.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, type JobName } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
-import { askFacts, endFacts, planLine, progressLine } from "#src/shared/session/jobText.ts"
+import { askFacts, endFacts, planLine, progressLine, waitLine } from "#src/shared/session/jobText.ts"
 import { workDone } from "#src/shared/session/jobWork.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { reportOf } from "#src/shared/session/jobReport.ts"
+import { waitOfJob } from "#src/shared/session/providerWait.ts"
 import type { CoreLane, OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { owesWriteback, writtenBack } from "#src/shared/session/writtenBack.ts"
 import { withSources } from "#src/shared/session/sources.ts"
@@ -354,8 +355,13 @@ export const tellJob = (
   if (core?.job_id !== job_id || ended !== undefined) return reject(`the job ${job_name} is no longer running`)
   const plan = core.plan === undefined ? undefined : reportOf(find(core.plan.rev))
   const isNew = (core.plan?.rev ?? 0) > (core.told?.rev ?? 0)
+  const wait = waitOfJob(core, find)
   const text =
-    plan !== undefined && isNew ? planLine(core, plan) : progressLine(core, reportOf(find(core.report_rev)), plan)
+    wait !== undefined
+      ? waitLine(core, wait)
+      : plan !== undefined && isNew
+        ? planLine(core, plan)
+        : progressLine(core, reportOf(find(core.report_rev)), plan)
   const in_reply_to = core.inbox_id === undefined ? {} : { in_reply_to: core.inbox_id }
   return accept({
     event_type: "AgentMessage",

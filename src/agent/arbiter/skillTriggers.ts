@@ -1,6 +1,7 @@
 /** Skills whose triggers match a message or a job. Pure; it decides nothing. */
 import type { CoreJobStart } from "#schema/Core.ts"
 import type { SkillSpec } from "#schema/Skill.ts"
+import { foldedWords, holdsWords } from "#src/shared/text/foldedWords.ts"
 import { ownWords } from "#src/shared/text/quotedWords.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 
@@ -17,23 +18,7 @@ export interface Triggered {
   readonly trigger: Trigger
 }
 
-/** The words of a text, apart by blanks, with case and forms of characters that mean the same folded. */
-const folded = (text: string): string => {
-  const words = text
-    .slice(0, TEXT_CHARS_MAX)
-    .normalize("NFKC")
-    .toLowerCase()
-    .match(/[\p{L}\p{N}]+/gu)
-  return ` ${(words ?? []).join(" ")} `
-}
-
-const EMPTY = folded("")
-
-/** Whether words, folded, hold those of another text one after each other. */
-const holds = (words: string, match: string): boolean => {
-  const wanted = folded(match)
-  return wanted !== EMPTY && words.includes(wanted)
-}
+const folded = (text: string): string => foldedWords(text.slice(0, TEXT_CHARS_MAX))
 
 const dotted = (name: string): string => name.replaceAll("-", ".").toLowerCase()
 
@@ -61,7 +46,7 @@ export const messageTriggers = (skills: ReadonlyMap<string, SkillSpec>, message:
   const words = folded(text)
   return matching(
     skills,
-    ({ kind, match }) => (kind === "keyword" && holds(words, match)) || (kind === "tool" && names(text, match))
+    ({ kind, match }) => (kind === "keyword" && holdsWords(words, match)) || (kind === "tool" && names(text, match))
   )
 }
 
@@ -72,7 +57,7 @@ export const jobTriggers = (
 ): ReadonlyArray<Triggered> => {
   const words = folded(task_spec)
   return matching(skills, ({ kind, match }) => {
-    if (kind === "keyword") return holds(words, match)
+    if (kind === "keyword") return holdsWords(words, match)
     if (kind === "tool") return tool_constraints.allowed_tools.some((tool) => tool === dotted(match))
     return kind === "task_type" && (match === agent_type || match === pool)
   })

@@ -45,7 +45,9 @@ export class Confirmations extends Context.Service<
   )
 }
 
-const REJECTED = "a person refused this call; do something else, or ask the user what to do"
+/** The reason is the person's own words. */
+const rejected = (reason: string | undefined) =>
+  `a person refused this call${reason === undefined ? "" : ` and said ${JSON.stringify(reason)}`}; do something else, or ask the user what to do`
 const EXPIRED = "nobody approved this call in time, so it did not run; tell the user before you try it again"
 
 const denied = ({ reason }: Denied): Confirmation => ({
@@ -76,10 +78,10 @@ const make = Effect.fnUntraced(function* () {
     const request = { request_type: "confirm_tool", call_id, payload: call } as const
     const asked = yield* Effect.result(requestApproval(request, change))
     if (Result.isFailure(asked)) return denied(asked.failure)
-    const { approval_id, grant_id, status } = asked.success
+    const { approval_id, grant_id, reason, status } = asked.success
     const granted = grant_id === undefined ? {} : { grant_id }
     if (status === "approved") return { type: "approved", approval_id, ...granted } as const
-    return { type: "refused", reason: status === "rejected" ? REJECTED : EXPIRED } as const
+    return { type: "refused", reason: status === "rejected" ? rejected(reason) : EXPIRED } as const
   })
 
   return Confirmations.of({

@@ -143,7 +143,9 @@ const request = Effect.fnUntraced(function* (
     allowed_tools: yield* allowedTools(lane, tool.llm.name),
     within: (yield* Worktrees).of(lane),
     confirm: prepared?.confirm === undefined ? undefined : yield* prepared.confirm,
-    capabilities: capabilitiesOfTool(tool)
+    capabilities: capabilitiesOfTool(tool),
+    keepsOwn: !isControl(tool) && tool.keepsOwn === true,
+    beside_jobs: isControl(tool) || prepared?.besideJobs === true
   })
 })
 

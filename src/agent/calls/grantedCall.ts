@@ -50,10 +50,7 @@ export interface ReadyCall {
   readonly grant_id: GrantId | undefined
 }
 
-const commit = Effect.fnUntraced(function* (
-  { approval_id, call, grant_id, lane, prepared, tool }: ReadyCall,
-  grant: Grant
-) {
+const commit = Effect.fnUntraced(function* ({ approval_id, call, grant_id, lane, prepared }: ReadyCall, grant: Grant) {
   const arbiter = yield* Arbiter
   const [committed] = yield* arbiter.commit({
     type: "Grant",
@@ -61,8 +58,7 @@ const commit = Effect.fnUntraced(function* (
     call_id: call.call_id,
     locks: grant.locks,
     dirty: yield* grant.dirty,
-    // A call without an effect writes nothing, whatever else its tool can do.
-    readOnly: (prepared.effect ?? tool.effect) === "none" || (prepared.readOnly ?? tool.readOnly),
+    beside_jobs: prepared.besideJobs === true,
     approval_id,
     grant_id
   })

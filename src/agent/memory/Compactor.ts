@@ -3,44 +3,31 @@
  * of the very prompt that it continues from, and one commit swaps them for that. The lane keeps running meanwhile and waits only where its next
  * prompt would be over the limit. Where the model gives nothing usable twice, lines made without a model stand in (D51).
  */
-import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
-import type { MemoryDelta } from "#schema/Event.ts"
-import type { LaneId } from "#schema/Ids.ts"
+import { Clock, Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
+import { endOfLabel, hasExpired, isDue, mayEnd } from "#src/shared/session/labels.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
-import { lossOf } from "#src/shared/session/memory.ts"
-import type { CoreLane, EdgeLane } from "#src/shared/session/State.ts"
+import type { CoreLane, EdgeLane, SessionState } from "#src/shared/session/State.ts"
 import { pictureTokens } from "#src/shared/model/pictures.ts"
 import { withServices } from "#src/shared/withServices.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import { lanesMap } from "#src/agent/arbiter/LivingMap.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
-import {
-  askedAgain,
-  compactionNote,
-  deltasOf,
-  deltaTool,
-  type Folding,
-  foldingOf,
-  leavingCount,
-  wordsOf
-} from "./compaction.ts"
+import { foldingOf, leavingCount } from "./compaction.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
-import { withStubs } from "./stubs.ts"
-import { withLossNote } from "./lossNote.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
+import { newestWords, type Plan, writeSummary } from "./writeSummary.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
 const COMPACTION_ORDERS_MAX = 100
-/** How often the model of a compaction is asked before lines without a model stand in. */
-const COMPACTION_ASKS_MAX = 2
 /** The share of the limit at which a compaction begins, so that most lanes never wait for one. */
 const BEGINS_AT = 0.92
 /** Of what a window may hold, the share that stays after a compaction at most. */
@@ -50,10 +37,6 @@ const BACK_OFF = 0.1
 /** The fill of a window at which a compaction begins whatever its tokens, and at which the lane waits for it. */
 const FILL_BEGINS_AT = 0.7
 const FILL_WAITS_AT = 0.85
-/** Tokens of people's own messages that stay in the summary as they were written, and their share of what a window may hold. */
-const WORDS_TOKENS_MAX = 4000
-const WORDS_MAX = 1 / 6
-
 /** The beginning of a lane's next call. */
 export interface LanePrefix {
   readonly model: string
@@ -88,15 +71,6 @@ export class Compactor extends Context.Service<
   )
 }
 
-/** The part of a lane's window that a summary replaces, and the part that stays. */
-interface Plan {
-  readonly memory: EdgeLane | CoreLane
-  readonly prefix: LanePrefix
-  readonly leaving: ReadonlyArray<Folding>
-  readonly staying: ReadonlyArray<Folding>
-  readonly boundary_rev: number
-}
-
 const jobIdOf = (memory: EdgeLane | CoreLane | undefined) =>
   memory !== undefined && "job_id" in memory ? memory.job_id : undefined
 
@@ -107,6 +81,9 @@ const jobIdOf = (memory: EdgeLane | CoreLane | undefined) =>
 type Reason = "ordered" | "full" | "refused"
 
 const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((all, each) => all + each, 0)
+
+/** Whether all text from outside could leave edge now: no output is open that would stay. */
+const mayLeave = (state: SessionState): boolean => state.edge.output_rev === 0 && mayEnd(state)
 
 /** The plan of a lane's compaction; undefined where nothing can leave. An order takes all that can go. */
 const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: Reason) {
@@ -119,69 +96,33 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
   const memory = laneOf(state, lane)
   if (memory === undefined || prefix === undefined) return undefined
   const folding = foldingOf(log, memory, { isMasked: view.isMasked, offered: offeredOf(prefix.tools) })
+  const isEnding = lane === EDGE && mayLeave(state) && isDue(state.edge, yield* Clock.currentTimeMillis)
   const limit = yield* windowLimit(prefix)
   const factor = tokens.factor(prefix.model)
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>
     Effect.map(tokens.count(messages), (counted) => counted * factor + pictureTokens(messages))
   )
+  const limit_rev = compactionLimit(state, lane)
   const room = reason === "refused" ? Math.min(limit, sum(sizes)) : limit
   const stay =
-    reason === "ordered"
+    reason === "ordered" || isEnding
       ? { events: 0, tokens: 0 }
       : { events: settings.current().config.memory.event_window, tokens: room * STAYS_MAX }
-  const count = leavingCount(folding, sizes, stay, compactionLimit(state, lane))
-  const last = folding[count - 1]
-  return last === undefined || last.event.rev <= memory.boundary
+  const count = leavingCount(folding, sizes, stay, isEnding ? endOfLabel(state, limit_rev) : limit_rev)
+  // A quotation may be all that is left of text from outside.
+  const boundary_rev = folding[count - 1]?.event.rev ?? (isEnding ? memory.boundary : 0)
+  return boundary_rev < memory.boundary || (boundary_rev === memory.boundary && !isEnding)
     ? undefined
     : ({
         memory,
         prefix,
+        isMasked: view.isMasked,
         leaving: folding.slice(0, count),
         staying: folding.slice(count),
-        boundary_rev: last.event.rev
+        boundary_rev,
+        isEnding
       } satisfies Plan)
 })
-
-/** The changes that the lane's model wants; undefined where it gave nothing usable as often as it was asked. */
-const ask = Effect.fnUntraced(function* (lane: LaneId, { leaving, memory, prefix, staying }: Plan) {
-  const calls = yield* ModelCalls
-  const tools = prefix.tools.some(({ name }) => name === deltaTool.name) ? prefix.tools : [...prefix.tools, deltaTool]
-  const question = [...prefix.messages, compactionNote(memory.summary, leaving, staying)]
-  let more: ReadonlyArray<Message> = []
-  let last: ReadonlyArray<MemoryDelta> | undefined
-  for (let asks = 0; asks < COMPACTION_ASKS_MAX; asks++) {
-    const output = yield* calls
-      .ask(lane, "compaction", prefix.model, tools, () => ({ messages: [...question, ...more] }))
-      .pipe(Effect.orElseSucceed(() => undefined))
-    if (output === undefined) return undefined
-    if (output.payload.error !== undefined) continue
-    const deltas = deltasOf(output, memory.summary, leaving)
-    const loss = lossOf(memory.summary, deltas)
-    if (deltas.length > 0 && loss === undefined) return deltas
-    if (deltas.length > 0) last = deltas
-    more = askedAgain(output, loss ?? "your answer changed nothing in the summary in a form that the tool takes")
-  }
-  if (last === undefined) return undefined
-  yield* Effect.logWarning(`the summary of ${lane} is too long; its oldest parts are left out, and it says so`)
-  return withLossNote(memory.summary, last, offeredOf(prefix.tools))
-})
-
-/** The newest words of people that fit. */
-const newestWords = Effect.fnUntraced(function* ({ leaving, memory, prefix }: Plan) {
-  const tokens = yield* TokenCount
-  const words = wordsOf(memory.summary, leaving)
-  const sizes = yield* Effect.forEach(words, (text) => tokens.count([text]))
-  let left = Math.min(WORDS_TOKENS_MAX, (yield* windowLimit(prefix)) * WORDS_MAX)
-  const from = sizes.findLastIndex((size) => {
-    left -= size
-    return left < 0
-  })
-  return words.slice(from + 1)
-})
-
-const stubbed = ({ leaving, memory }: Plan): ReadonlyArray<MemoryDelta> => [
-  { mode: "overwrite", summary_update: withStubs(memory.summary, leaving) }
-]
 
 /** Compacts one lane; whether its window became shorter. */
 const compact = Effect.fn("Compactor.compact")(function* (
@@ -193,19 +134,16 @@ const compact = Effect.fn("Compactor.compact")(function* (
   const arbiter = yield* Arbiter
   const planned = yield* plan(lane, view, reason)
   if (planned === undefined) return false
-  const asked = yield* ask(lane, planned)
-  if (asked === undefined) yield* Effect.logWarning(`the compaction of ${lane} failed; stubs replace old events`)
+  const { deltas, split } = yield* writeSummary(lane, planned)
   const memory = laneOf(arbiter.state(), lane)
   if (memory === undefined || jobIdOf(memory) !== jobIdOf(planned.memory)) return false
   const { boundary_rev } = planned
   const words = yield* newestWords(planned)
   const order = signal_id === undefined ? {} : { signal_id }
-  return yield* arbiter
-    .commit({ type: "Compact", lane, deltas: asked ?? stubbed(planned), boundary_rev, words, ...order })
-    .pipe(
-      Effect.as(true),
-      Effect.catch(({ reason }) => Effect.as(Effect.logWarning(`the compaction of ${lane} failed`, reason), false))
-    )
+  return yield* arbiter.commit({ type: "Compact", lane, deltas, boundary_rev, words, ...split, ...order }).pipe(
+    Effect.as(true),
+    Effect.catch(({ reason }) => Effect.as(Effect.logWarning(`the compaction of ${lane} failed`, reason), false))
+  )
 })
 
 /** The compactions that are due or ordered, one a lane at a time; `settle` is the whole of one. */
@@ -304,6 +242,9 @@ const make = Effect.fnUntraced(function* () {
   }
 
   const before = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
+    // Text from outside whose time is over leaves before a turn's first call, so that the turn begins without its label.
+    if (lane === EDGE && mayLeave(arbiter.state()) && hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis))
+      return yield* turns.done(lane)
     const boundary = boundaryOf(lane)
     const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])
     if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(lane, prefix, BEGINS_AT))) return

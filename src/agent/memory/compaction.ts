@@ -1,6 +1,7 @@
 /** The events of a lane that give way to its summary, what the model is asked, and what of its answer counts. */
+import { writtenBy } from "#src/shared/text/writtenBy.ts"
 import { Schema } from "effect"
-import type { ChoirEvent, EventOf, MemoryDelta } from "#schema/Event.ts"
+import { type ChoirEvent, type EventOf, type MemoryDelta, REST_CHARS_MAX } from "#schema/Event.ts"
 import { EDGE, SessionId } from "#schema/Ids.ts"
 import type { CoreLane, EdgeLane, ReferenceSummary } from "#src/shared/session/State.ts"
 import { answerTool } from "#src/agent/model/llmView.ts"
@@ -9,10 +10,11 @@ import type { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { heldRevs } from "#src/agent/arbiter/keptRevs.ts"
 import { jsonBytes } from "#src/agent/model/prompt/inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
-import { COMPACTION_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
+import { COMPACTION_INSTRUCTIONS, REST_INSTRUCTIONS } from "#src/agent/model/prompt/instructions.ts"
 import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
 import { type Reading, rendering, withCalls, withNames } from "#src/agent/model/prompt/promptMessages.ts"
 import { SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { stubsOf } from "./stubs.ts"
 
 /** Of one event, what the model of a compaction is shown. */
@@ -161,6 +163,46 @@ export const compactionNote = (
   )
 }
 
+/** The end of a window that leaves in two parts: what was said before any text from outside was in sight, and the rest. */
+export interface Parts {
+  readonly trusted: ReadonlyArray<Folding>
+  readonly others: ReadonlyArray<Folding>
+}
+
+/** The events that leave, in two parts; no call is parted from its result. */
+export const partsOf = (leaving: ReadonlyArray<Folding>, from_rev: number): Parts => {
+  const events = leaving.map(({ event }) => event)
+  const count = cuts(events).findLast((at) => (events[at - 1]?.rev ?? 0) < from_rev) ?? 0
+  return { trusted: leaving.slice(0, count), others: leaving.slice(count) }
+}
+
+/** The question for what a summary quotes of text from outside. */
+export const restNote = (staying: ReadonlyArray<Folding>): Message => {
+  const [next] = stubsOf(staying)
+  const until = next === undefined ? "All messages above leave." : `What leaves ends before this message: ${next}`
+  return note(`${REST_INSTRUCTIONS}\n\n${until}`)
+}
+
+/** The text of an answer to {@link restNote}. */
+export const restOf = ({ payload }: EventOf<"ModelOutput">): string | undefined => {
+  const text = DELTA.answers(payload.tool_calls)
+    .map(({ summary_update = "" }) => summary_update)
+    .join("\n")
+    .trim()
+  return text === "" ? undefined : firstPart(text, REST_CHARS_MAX)
+}
+
+/** The newest lines on events that no model has put into words. */
+export const restStubs = (others: ReadonlyArray<Folding>): string => {
+  let left = REST_CHARS_MAX
+  const stubs = stubsOf(others)
+  const from = stubs.findLastIndex(({ length }) => {
+    left -= length + 1
+    return left < 0
+  })
+  return stubs.slice(from + 1).join("\n")
+}
+
 const isSession = Schema.is(SessionId)
 
 /** The earlier sessions that results named, such as those that a search of the memory found. */
@@ -230,8 +272,11 @@ export const deltasOf = (
 export const wordsOf = ({ words }: ReferenceSummary, leaving: ReadonlyArray<Folding>): ReadonlyArray<string> => [
   ...words,
   ...leaving.flatMap(({ event }) => {
+    // Words that a person forwarded are somebody else's.
     if (event.event_type === "UserMsg")
-      return event.payload.text.trim() === "" ? [] : [withoutNotes(event.payload.text)]
+      return event.payload.text.trim() === "" || event.payload.forwarded === true
+        ? []
+        : [withoutNotes(writtenBy(event.payload))]
     return event.event_type === "InjectedInstruction" && event.payload.source !== "control_plane"
       ? [withoutNotes(event.payload.content)]
       : []

@@ -57,7 +57,7 @@ const callsOf = (folding: ReadonlyArray<Folding>): Calls =>
 const lineOf = (event: ChoirEvent, folding: Folding, calls: Calls): string | undefined => {
   switch (event.event_type) {
     case "UserMsg":
-      return `the user: ${short([event.payload.text, ...attached(event.payload.attachments)].join(" "))}`
+      return `${event.payload.writer ?? "the user"}: ${short([event.payload.text, ...attached(event.payload.attachments)].join(" "))}`
     case "ModelOutput":
       return (event.payload.text ?? "") === "" ? undefined : `you: ${short(event.payload.text ?? "")}`
     case "ToolResultCommitted": {

@@ -14,6 +14,7 @@ import { type AnsweredCall, problem } from "#src/shared/model/Answer.ts"
 import type { Asked } from "#src/shared/model/Codec.ts"
 import { continuationOf } from "#src/shared/model/continuation.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { isPassing } from "#src/shared/model/passing.ts"
 import { type PictureData, shownSize } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { CHARS_A_TOKEN, NO_USAGE, sumOfUsage, usageOf } from "#src/shared/model/usage.ts"
@@ -256,9 +257,10 @@ const attemptAll = Effect.fnUntraced(function* (
     completion = yield* attempt(other, prompt, bill, heard)
   }
   if (cause === undefined || completion.error === undefined || completion.model === first.name) return completion
-  // A fallback that is itself wrong must not hide why it was asked.
+  // A fallback that is itself wrong must not hide why it was asked, nor that the first model may be back.
   const { error } = completion
-  return { ...completion, error: { ...error, message: `${cause.message}; then ${error.message}` } }
+  const kept = isPassing(cause) ? cause : error
+  return { ...completion, error: { ...kept, message: `${cause.message}; then ${error.message}` } }
 })
 
 const complete = Effect.fnUntraced(function* (
@@ -305,8 +307,4 @@ const failed = (model: string, error: ModelError, latency_ms: number): Attempt =
 
 /** E9: what another provider may do better. A refused key or a malformed answer is for a person to see. */
 const mayFallBack = (error: ModelError | undefined): boolean =>
-  error !== undefined &&
-  (error.kind === "rate_limited" ||
-    error.kind === "timeout" ||
-    error.kind === "unreachable" ||
-    (error.kind === "http" && ((error.status ?? 0) >= 500 || error.status === 429)))
+  error !== undefined && (isPassing(error) || (error.kind === "http" && error.status === 429))

@@ -5,6 +5,7 @@ import type { Model } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf, PayloadOf, Prompted, Usage } from "#schema/Event.ts"
 import { type CallId, EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Message, Tool } from "#src/shared/model/Conversation.ts"
+import { isPassing } from "#src/shared/model/passing.ts"
 import { newestPictures, pictureTokens } from "#src/shared/model/pictures.ts"
 import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { costMax, estimateTokens } from "#src/shared/model/usage.ts"
@@ -62,6 +63,7 @@ export class ModelCalls extends Context.Service<
      * one snapshot of the settings (R58). A model that the agent is not bound to any more gives way to the lane's present one.
      * A prompt that its provider finds too long is asked once more without its old results, and after that from a shorter window (D51).
      * The answer is the committed output, which may be an error; nothing when the lane ended meanwhile, or `prompt` has nothing to ask any more.
+     * A lane that asks `again` waits for its provider already: of a further failure that may pass only the cost is committed.
      */
     ask(
       lane: LaneId,
@@ -69,7 +71,8 @@ export class ModelCalls extends Context.Service<
       model: string,
       tools: ReadonlyArray<Tool>,
       prompt: () => Asked | undefined,
-      shortening?: Shortening
+      shortening?: Shortening,
+      again?: boolean
     ): Effect.Effect<EventOf<"ModelOutput"> | undefined, Exhausted>
     /** The newest prompt of the lane's turns and reports, or of its work. */
     newestPrompt(lane: LaneId): SentPrompt | undefined
@@ -243,6 +246,19 @@ const withHint = (completion: Completion): Completion =>
         }
       }
 
+/** Whether a lane that waits for its provider has to wait longer after this. */
+const isInVain = ({ error }: Pick<Completion, "error">): boolean => error !== undefined && isPassing(error)
+
+const isBilled = ({ usage: { input_tokens, output_tokens } }: Pick<Completion, "usage">): boolean =>
+  input_tokens + output_tokens > 0
+
+/** Tells the user that a provider is waited for. */
+const announcing = (arbiter: Arbiter["Service"]) => (lane: LaneId, model: string) => (wait: Duration.Duration) => {
+  const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
+  const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
+  return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", lane, text }))
+}
+
 const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 
 const make = Effect.fnUntraced(function* () {
@@ -272,19 +288,14 @@ const make = Effect.fnUntraced(function* () {
     return { heard: drafts.follow({ inbox_id, ...(report === undefined ? {} : { report_rev: report.rev }) }) }
   }
 
-  const announce = (model: string) => (wait: Duration.Duration) => {
-    const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
-    const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
-    return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", text }))
-  }
-
   const ask = Effect.fnUntraced(function* (
     lane: LaneId,
     purpose: Purpose,
     wanted: string,
     tools: ReadonlyArray<Tool>,
     prompt: () => Asked | undefined,
-    shortening: Shortening = NO_SHORTENING
+    shortening: Shortening = NO_SHORTENING,
+    again = false
   ) {
     yield* replication.room
     const { config, session_id } = settings.current()
@@ -311,7 +322,7 @@ const make = Effect.fnUntraced(function* () {
     const complete = (messages: ReadonlyArray<Message>) =>
       Effect.flatMap(loaded(messages), (shown) =>
         llm.complete(name, messages, tools, config, {
-          announce: purpose === "summary" ? unannounced : announce(name),
+          announce: purpose === "summary" || again ? unannounced : announcing(arbiter)(lane, name),
           interrupted: unanswered,
           ...heardBy(lane, purpose),
           cache_key: `${session_id}/${lane}`,
@@ -328,6 +339,11 @@ const make = Effect.fnUntraced(function* () {
         { concurrency: 2 }
       )
       const { prompt_tokens: reported, ...said } = completion
+      if (again && isInVain(said)) {
+        yield* Effect.uninterruptible(isBilled(said) ? unanswered(said) : Effect.void)
+        came = undefined
+        return undefined
+      }
       // The answer follows at once; words beside calls are seen first.
       if (lane === EDGE && said.tool_calls.length === 0) yield* drafts.clear
       if (reported !== undefined && asked === first && (purpose === "turn" || purpose === "report")) {

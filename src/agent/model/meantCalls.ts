@@ -6,6 +6,7 @@ import { Option, Schema } from "effect"
 import { NAME_CHARS_MAX } from "#schema/Event.ts"
 import { type AnsweredCall, limitedCalls } from "#src/shared/model/Answer.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
+import { plainToolName } from "#src/shared/image/plainToolName.ts"
 
 /** Levels of arguments that are looked at; deeper ones stay as they are. */
 const LEVELS_MAX = 8
@@ -17,17 +18,14 @@ const PREFIX = /^(?:(?:(?:google|functions?|tools?|default_api|default_tools|api
 /** The suffixes that they leave behind them: control tokens of gpt-oss, and Kimi's number of the call. */
 const SUFFIX = /(?:<\||<｜)[^]*$|(?::index)?:\d{1,4}$|\(\)$/u
 
-/** A name without case and separators. */
-const plain = (name: string): string => name.toLowerCase().replaceAll(/[\s._:/-]+/gu, "")
-
 const bare = (name: string): string => name.trim().replace(SUFFIX, "").replace(PREFIX, "")
 
 /** The offered name that is written otherwise, if it is the only one. */
 export const meantName = (name: string, offered: ReadonlyArray<string>): string => {
   const wire = name.replaceAll(".", "-")
   if (offered.includes(wire)) return name
-  const wanted = new Set([plain(name), plain(bare(name))])
-  const near = offered.filter((one) => wanted.has(plain(one)))
+  const wanted = new Set([plainToolName(name), plainToolName(bare(name))])
+  const near = offered.filter((one) => wanted.has(plainToolName(one)))
   return near.length === 1 ? (near[0] ?? name) : name
 }
 

@@ -25,6 +25,11 @@ export interface Endpoint {
   readonly redact: (text: string) => string
 }
 
+/** How long a provider may say nothing at all, not even that it took the question. A model that thinks has said so by then. */
+export const FIRST_BYTE_MS_MAX = 90_000
+
+const mute = problem("timeout", `it took the question and said nothing for ${FIRST_BYTE_MS_MAX / 1000} s`)
+
 /** A failed request. */
 export interface RequestFailed {
   readonly error: ModelError
@@ -142,7 +147,12 @@ export const request = Effect.fnUntraced(function* (
   const response = yield* http.execute(asked).pipe(
     Effect.tapError((error) => (isBroken(error) ? broken : Effect.void)),
     Effect.retry({ times: 1, while: isBroken }),
-    Effect.mapError((error) => unreachable(endpoint, error))
+    Effect.mapError((error) => unreachable(endpoint, error)),
+    Effect.timeoutOrElse({
+      duration: FIRST_BYTE_MS_MAX,
+      // It took the question, so it may have worked on it.
+      orElse: () => Effect.fail<RequestFailed>({ error: mute, answered: 0, unfinished: true })
+    })
   )
   if (NOT_UNDERSTOOD.has(response.status)) {
     const said = yield* Effect.orElseSucceed(bodyText(response), () => "")

@@ -5,6 +5,7 @@ import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { type Source, Sources } from "#schema/Source.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { foreignText, oneLine } from "#src/shared/text/foreignText.ts"
+import { pageIn } from "#src/shared/model/providerWords.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** An answer as a whole, and the time for it. */
@@ -86,7 +87,7 @@ const readBody = (service: string, response: HttpClientResponse.HttpClientRespon
 }
 
 const statusProblem = ({ service, source }: OutsideRequest, status: number, said: string): OutsideProblem => {
-  const words = oneLine(errorMessage(said) ?? said)
+  const words = pageIn(said) ?? oneLine(errorMessage(said) ?? said)
   const foreign = words === "" ? undefined : foreignText(source, words)
   const hint =
     status === 401 || status === 403

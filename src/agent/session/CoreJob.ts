@@ -1,5 +1,5 @@
 /** A core job: one task, many steps, one result. Like edge, it knows what to do next from the state alone. */
-import { Clock, Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import { valueProblem } from "#src/shared/image/jsonSchema.ts"
@@ -12,25 +12,17 @@ import { callLimit } from "#src/agent/arbiter/decideCalls.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, finalBefore, finalWords } from "#src/agent/arbiter/finalWords.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
+import { ageSince } from "./ageSince.ts"
 import { leftOnBranch } from "./jobWorktree.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { makeScripts } from "./scripts.ts"
+import { makeJobWaits, pauseBefore, PROVIDER_WAIT_MS_MAX } from "./jobWaits.ts"
+import { waitOf } from "#src/shared/session/providerWait.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
 import { ToolRunner } from "#src/agent/calls/ToolRunner.ts"
-import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
-
-/**
- * The age in milliseconds of what was committed at `created_at`, from now on. The host's time is looked at once: setting it later ends
- * nothing and stretches nothing.
- */
-export const ageSince = Effect.fnUntraced(function* (created_at: string) {
-  const before = Math.max(0, (yield* Clock.currentTimeMillis) - Date.parse(created_at))
-  const began = yield* monotonicMs
-  return Effect.map(monotonicMs, (now) => before + now - began)
-})
 
 /** Identical calls, refused ones included, after which the lane is stuck and ends its turn or job (E11, R25). */
 export const REPETITIONS_STUCK_MIN = 8
@@ -44,6 +36,8 @@ type Stop = Omit<Extract<Command, { type: "StopCore" }>, "type" | "job_name">
 export type CoreStep =
   | { readonly type: "run" }
   | { readonly type: "ask"; readonly correction: string | undefined }
+  /** The provider failed, and may be back. */
+  | { readonly type: "retry" }
   | { readonly type: "stop"; readonly stop: Stop }
   /** The user was asked something; milliseconds to wait for the answer. */
   | { readonly type: "await"; readonly wait_ms: number }
@@ -58,9 +52,10 @@ export interface CoreRecord {
   readonly skillEnd: EventOf<"SkillTransitionCommitted"> | undefined
 }
 
-/** How old a job is, and the question that it waits with; 0 without one. */
+/** How old a job is without its waits for a provider, the one that is open, and the question that it waits with; 0 without one. */
 interface Ages {
   readonly job_ms: number
+  readonly provider_ms: number
   readonly question_ms: number
 }
 
@@ -175,7 +170,10 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
   const { output, skillEnd, started } = record
   if (started.payload.start.skill !== undefined && skillEnd !== undefined)
     return skillStep(skillEnd, core, record, ages)
-  if (output?.payload.error !== undefined) return modelFailed(core, output.payload.error.message, ages)
+  if (output?.payload.error !== undefined)
+    return waitOf(output) !== undefined && ages.provider_ms < PROVIDER_WAIT_MS_MAX
+      ? { type: "retry" }
+      : modelFailed(core, output.payload.error.message, ages)
   if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
     return stop("stuck", cutCalls(output?.payload) ?? "the job kept repeating the same step")
   const { isFinal, isSuperseded, rev } = core.output
@@ -213,14 +211,17 @@ const isAnswered =
   }
 
 /** The ages of a job that this epoch runs. A question's counts from when its job is first seen with it. */
-const makeAges = Effect.fnUntraced(function* ({ started_at }: CoreLane) {
-  const job = yield* ageSince(started_at)
+const makeAges = Effect.fnUntraced(function* (first: CoreLane, find: EventLog["Service"]["find"]) {
+  const job = yield* ageSince(first.started_at)
+  const waits = makeJobWaits(first, find)
   let asked: { readonly rev: number; readonly age: Effect.Effect<number> } | undefined
-  return Effect.fnUntraced(function* ({ question }: CoreLane) {
+  return Effect.fnUntraced(function* (core: CoreLane) {
+    const { question } = core
     if (question !== undefined && asked?.rev !== question.rev)
       asked = { rev: question.rev, age: yield* ageSince(question.asked_at) }
     const question_ms = question === undefined || asked === undefined ? 0 : yield* asked.age
-    return { job_ms: yield* job, question_ms } satisfies Ages
+    const { open_ms = 0, total_ms } = yield* waits(core)
+    return { job_ms: (yield* job) - total_ms, provider_ms: open_ms, question_ms } satisfies Ages
   })
 })
 
@@ -240,9 +241,14 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
     output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">),
     before: output.isCorrection ? finalBefore(log.find, lane, output.rev, started_rev) : undefined
   })
-  const step = Effect.fnUntraced(function* (core: CoreLane, ages: Ages) {
-    const known = record(core)
-    const next = coreStep(core, known, ages)
+  /** Asks the job's model; one that is asked `again` after a failure leaves no trace of a further one but its cost. */
+  const ask = Effect.fnUntraced(function* (core: CoreLane, correction: string | undefined, again = false) {
+    const { lane } = core
+    const { model, prompt, tools } = yield* prompts.core(core)
+    yield* compactor.before(lane, { model, tools, messages: prompt(correction)?.messages ?? [] })
+    return yield* calls.ask(lane, "turn", model, tools, () => prompt(correction), compactor.shortening(lane), again)
+  })
+  const step = Effect.fnUntraced(function* (core: CoreLane, next: Exclude<CoreStep, { type: "retry" }>) {
     switch (next.type) {
       case "run":
         return yield* runner.runOpen(core.lane)
@@ -259,20 +265,15 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
             summary: `the job's result cannot be kept: ${reason}`
           })
         )
-      case "ask": {
-        const { lane } = core
-        if (yield* advanceScript(lane, "turn")) return undefined
-        const { model, prompt, tools } = yield* prompts.core(core)
-        yield* compactor.before(lane, { model, tools, messages: prompt(next.correction)?.messages ?? [] })
-        return yield* calls.ask(lane, "turn", model, tools, () => prompt(next.correction), compactor.shortening(lane))
-      }
+      case "ask":
+        return (yield* advanceScript(core.lane, "turn")) ? undefined : yield* ask(core, next.correction)
       case "await":
         return yield* Effect.timeoutOption(arbiter.until(isAnswered(core)), next.wait_ms)
     }
   })
   const started = arbiter.state().cores.get(job_name)
   if (started === undefined) return
-  const agesOf = yield* makeAges(started)
+  const agesOf = yield* makeAges(started, log.find)
   /** The job as it continues, once a skill that cannot continue has been ended. */
   const current = Effect.suspend(() => {
     const core = arbiter.state().cores.get(job_name)
@@ -281,9 +282,19 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
     return Effect.map(failing, () => arbiter.state().cores.get(job_name))
   })
   let core = yield* current
+  let inVain = 0
   while (core !== undefined && core.job_id === started.job_id) {
     const ages = yield* agesOf(core)
-    yield* within(core, ages, step(core, ages))
+    const next = coreStep(core, record(core), ages)
+    if (next.type === "retry") {
+      // The job's time stands still, so nothing of this is bound by it.
+      yield* Effect.sleep(pauseBefore(inVain))
+      inVain += 1
+      yield* ask(core, undefined, true)
+    } else {
+      inVain = 0
+      yield* within(core, ages, step(core, next))
+    }
     core = yield* current
   }
 })

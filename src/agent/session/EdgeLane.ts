@@ -7,6 +7,7 @@ import type { Budgets } from "#schema/Config.ts"
 import type { ChoirEvent, ModelError } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
+import { isPassing } from "#src/shared/model/passing.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { mayPark } from "#src/shared/session/parkTurn.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
@@ -87,10 +88,6 @@ const edgeStep = (
       return { type: "ask", purpose }
   }
 }
-
-/** Whether the same question may be answered later although nobody changes anything. */
-const isPassing = ({ kind, status = 0 }: ModelError): boolean =>
-  kind === "rate_limited" || kind === "timeout" || kind === "unreachable" || (kind === "http" && status >= 500)
 
 /** A 429 without a limit of a rate behind it: the quota of the account is used up. */
 const isSpentAccount = ({ kind, status }: ModelError): boolean => kind === "http" && status === 429

@@ -6,7 +6,8 @@ import type { Signal, SignalOf, UserMessage } from "#schema/Signal.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { mayPark } from "#src/shared/session/parkTurn.ts"
-import { isRunning } from "#src/shared/session/lanes.ts"
+import { shownLabel } from "#src/shared/session/labels.ts"
+import { isRunning, laneOf } from "#src/shared/session/lanes.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
@@ -47,7 +48,11 @@ const withPictures = Effect.fnUntraced(function* (message: UserMessage) {
 const take = Effect.fnUntraced(function* (sent: UserMessage) {
   const arbiter = yield* Arbiter
   const mailbox = yield* Mailbox
-  const message = sent.attachments.length === 0 ? sent : yield* withPictures(sent)
+  const { config } = (yield* AgentSettings).current()
+  const writer =
+    config.writers !== undefined && Object.hasOwn(config.writers, sent.dm) ? config.writers[sent.dm] : undefined
+  const named = writer === undefined ? sent : { ...sent, writer }
+  const message = named.attachments.length === 0 ? named : yield* withPictures(named)
   const { edge, reports } = arbiter.state()
   const isBusy = (edge.turn !== undefined && !mayPark(edge)) || reports.length > 0
   const place = yield* mailbox.put(message)
@@ -82,8 +87,11 @@ const inject = Effect.fnUntraced(function* (
 const describe = Effect.fnUntraced(function* ({ lane, request_id }: SignalOf<"DescribeContext">) {
   const calls = yield* ModelCalls
   const plane = yield* ControlPlane
+  const arbiter = yield* Arbiter
   const prompt = calls.newestPrompt(lane)
-  const context = prompt === undefined ? undefined : yield* describeContext(lane, prompt)
+  const label = shownLabel(laneOf(arbiter.state(), lane))
+  const described = prompt === undefined ? undefined : yield* describeContext(lane, prompt)
+  const context = described && (label === undefined ? described : { ...described, label })
   yield* Effect.ignore(plane.report({ described: { request_id, ...(context === undefined ? {} : { context }) } }))
 })
 

@@ -6,12 +6,17 @@ import { Effect } from "effect"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import type { CoreLane, Moment, SessionState } from "#src/shared/session/State.ts"
-import { ageSince } from "./CoreJob.ts"
+import { EventLog } from "#src/agent/arbiter/EventLog.ts"
+import { waitOfJob } from "#src/shared/session/providerWait.ts"
+import { ageSince } from "./ageSince.ts"
 
 /** How long a plan waits for its line: the user of a job that is done by then has its end to read. */
 export const PLAN_LINE_AFTER_MS = 30_000
 /** The wait of a job without a line to come: lines are switched off, or the last one was refused. */
 const LINES_OFF_MS = 60_000
+
+/** How long a provider may fail until the user of a job hears of it: most failures are over by then. */
+const WAIT_LINE_AFTER_MS = 120_000
 
 /** The parts of a job that decide when its next line is due. */
 type Told = Pick<CoreLane, "plan" | "question" | "started_at" | "told">
@@ -54,9 +59,13 @@ const makeAges = Effect.fnUntraced(function* ({ started_at }: Told) {
   })
 })
 
-/** Tells the user of a job for as long as it runs; never ends by itself. One that waits for the user's answer says nothing. */
+/**
+ * Tells the user of a job for as long as it runs; never ends by itself. One that waits for the user's answer says nothing, and one that waits for
+ * its provider says that once.
+ */
 export const tellOfJob = Effect.fnUntraced(function* ({ job_id, job_name, started_at }: CoreLane) {
   const arbiter = yield* Arbiter
+  const log = yield* EventLog
   const settings = yield* AgentSettings
   const of = ({ cores }: SessionState) => {
     const core = cores.get(job_name)
@@ -69,10 +78,18 @@ export const tellOfJob = Effect.fnUntraced(function* ({ job_id, job_name, starte
     const interval_ms = settings.current().config.jobs.progress_interval_ms
     const changed = arbiter.until((state) => {
       const now = of(state)
-      return now?.plan !== core.plan || now?.told !== core.told || now?.question !== core.question
+      const isSame = now?.plan === core.plan && now?.told === core.told && now?.question === core.question
+      return !isSame || now?.output.rev !== core.output.rev
     })
-    const due_ms = interval_ms === null ? LINES_OFF_MS : lineDue(yield* agesOf(core), interval_ms)
-    if (core.question !== undefined) yield* changed
+    const wait = waitOfJob(core, log.find)
+    const isTold = wait !== undefined && (core.told?.rev ?? 0) > wait.rev
+    const due_ms =
+      wait !== undefined
+        ? WAIT_LINE_AFTER_MS - (yield* yield* ageSince(wait.since))
+        : interval_ms === null
+          ? LINES_OFF_MS
+          : lineDue(yield* agesOf(core), interval_ms)
+    if (core.question !== undefined || isTold) yield* changed
     else if (due_ms > 0) yield* Effect.timeoutOption(changed, due_ms)
     else {
       yield* commitIfDue(arbiter, { type: "TellJob", job_name, job_id })

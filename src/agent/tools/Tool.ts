@@ -91,8 +91,8 @@ export interface PreparedCall {
   readonly timeout_ms: number
   /** Where the effect of this call is not the tool's own. */
   readonly effect?: ToolEffect
-  /** Whether edge may make this call while core jobs run, where that is not the tool's own; it may make any call without an effect. */
-  readonly readOnly?: boolean
+  /** Whether edge may make this call while core jobs run although it has an effect: no job uses what it changes (D30). */
+  readonly besideJobs?: boolean
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
   /** The files that it would hand out or that its command names, for the person who is asked. What `run` uses is the same, or it refuses. */
@@ -113,12 +113,12 @@ export interface Tool {
   readonly effect: ToolEffect
   /** Lanes that may call it at all; `choir.core.report` is only a core's. */
   readonly lanes: "both" | "edge" | "core"
-  /** Whether edge may call it while core jobs run. */
-  readonly readOnly: boolean
   /** Whether models see only the status and the summary of its results (`prompt_mask`). */
   readonly masked?: boolean
   /** Everything that it can do; absent, what its effect class lets it do. A built-in tool has those of the table. */
   readonly capabilities?: ReadonlyArray<Capability>
+  /** Whether it changes only what the agent itself remembers, so that no person is asked, whatever the lane has read. */
+  readonly keepsOwn?: boolean
   /** Whether a second run changes nothing more, by its manifest. A call that a crash cut off may then be made again without a look. */
   readonly repeatable?: boolean
   /** Whether only scripts call it: no model is offered it, and the call of one is refused. */

@@ -220,7 +220,6 @@ export const coreList = Effect.map(Arbiter, ({ state }): Tool => ({
   llm: llmView("choir.core.list", "List the running jobs.", Schema.Struct({})),
   effect: "none",
   lanes: "edge",
-  readOnly: true,
   prepare: () =>
     Effect.succeed({
       locks: [],
@@ -255,7 +254,6 @@ export const coreReport: Tool = {
   ),
   effect: "none",
   lanes: "core",
-  readOnly: true,
   prepare: (raw) =>
     Effect.map(decodeReport(raw), ({ kind }) => ({
       locks: [],
@@ -275,7 +273,6 @@ export const coreWriteback: Tool = {
   llm: llmView(CORE_WRITEBACK, "Give an account of your work before you end. A job with a type must.", Writeback),
   effect: "none",
   lanes: "core",
-  readOnly: true,
   prepare: (raw) =>
     Effect.map(decodeWriteback(raw), ({ progress, status }) => ({
       locks: [],

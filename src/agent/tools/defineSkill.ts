@@ -92,7 +92,6 @@ export const defineSkill = Effect.fnUntraced(function* <E extends { readonly mes
       llm: llmView(tool, contract.does, State),
       effect,
       lanes: "both",
-      readOnly: effect === "none",
       capabilities: read.success.contract?.capabilities ?? [],
       ofScripts: true,
       prepare: (input) => Effect.map(decode(input), (state) => ({ locks, timeout_ms, run: () => run(state) }))

@@ -28,7 +28,6 @@ export const emailCheck = Effect.gen(function* () {
     llm: llmView("choir.email.check", "Count new and unread mails, with senders and subjects.", Input),
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("emailCheck.prepare")(function* (raw) {
       const { folder = "INBOX", since_uid } = yield* decode(raw)
       return {

@@ -137,7 +137,6 @@ export const emailReceive = Effect.fnUntraced(function* (program: string) {
     ),
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("emailReceive.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
@@ -145,7 +144,6 @@ export const emailReceive = Effect.fnUntraced(function* (program: string) {
         timeout_ms: RECEIVE_TIMEOUT_MS,
         // What is written there came from outside.
         effect: input.save_attachments === true ? "workspace" : "none",
-        readOnly: input.save_attachments !== true,
         run: ({ call_id }) =>
           account.pipe(
             Effect.flatMap((taken) =>

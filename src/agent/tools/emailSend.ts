@@ -148,7 +148,6 @@ export const emailSend = Effect.gen(function* () {
     ),
     effect: "external",
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("emailSend.prepare")(function* (raw) {
       const input = yield* decode(raw)
       const { attachments = [] } = input

@@ -94,7 +94,6 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
       ),
       effect: "workspace",
       lanes: "both",
-      readOnly: false,
       prepare: Effect.fn("exec.prepare")(function* (raw, lane) {
         // Where people are asked, a command without a network is free, and one with it acts outside.
         const asks = settings.current().config.approvals.confirm_external !== "never"

@@ -177,7 +177,6 @@ export const external = Effect.fnUntraced(function* (manifest: ToolManifest, exe
     llm: { ...manifest.llm, input_schema: withoutGrantWords(manifest.llm.input_schema) },
     effect,
     lanes: lanesOf(manifest),
-    readOnly: effect === "none",
     masked: prompt_mask,
     repeatable: manifest.runtime.idempotent,
     capabilities: capabilitiesOf(manifest),

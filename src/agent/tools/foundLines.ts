@@ -64,13 +64,21 @@ const shownText = (whole: string, start_bytes: number): string => {
   return `${from === 0 ? "" : `[${from} cut] `}${shown}${after === 0 ? "" : ` [${after} cut]`}`
 }
 
-const foundIn = (text: string): Option.Option<FoundLine> =>
-  Option.map(decodeFound(text), ({ data, type }) => ({
-    type,
-    path: textOf(data.path).toWellFormed(),
-    line: data.line_number,
-    text: shownText(textOf(data.lines), data.submatches?.[0]?.start ?? 0)
-  }))
+/** The lines of one entry, which has several where a pattern reaches over them. */
+const foundIn = (text: string): ReadonlyArray<FoundLine> =>
+  Option.match(decodeFound(text), {
+    onNone: () => [],
+    onSome: ({ data, type }) =>
+      textOf(data.lines)
+        .replace(/\n$/u, "")
+        .split("\n", FOUND_LINES_MAX)
+        .map((line, at) => ({
+          type,
+          path: textOf(data.path).toWellFormed(),
+          line: data.line_number + at,
+          text: shownText(line, at === 0 ? (data.submatches?.[0]?.start ?? 0) : 0)
+        }))
+  })
 
 /** The ends of a line that was too long to be kept. */
 const foundAtEnds = (head: string, tail: string): Option.Option<FoundLine> => {
@@ -127,12 +135,12 @@ export class FoundLines {
 
   #endLine(): void {
     const text = Buffer.concat(this.#parts).toString("utf8")
-    const found = this.#head === undefined ? foundIn(text) : foundAtEnds(this.#head, text)
+    const found = this.#head === undefined ? foundIn(text) : Option.toArray(foundAtEnds(this.#head, text))
     this.#parts = []
     this.#bytes = 0
     this.#head = undefined
-    if (Option.isNone(found)) return
-    if (this.#lines.length < FOUND_LINES_MAX) this.#lines.push(found.value)
-    else this.#left_out++
+    const kept = found.slice(0, FOUND_LINES_MAX - this.#lines.length)
+    this.#lines.push(...kept)
+    this.#left_out += found.length - kept.length
   }
 }

@@ -1,4 +1,5 @@
 /** choir.fs.edit: replaces an exact text of a file whose newest version the lane has seen (E10), where it occurs once or on request everywhere. */
+import { isEdgeScratch } from "#src/agent/workspace/edgeScratch.ts"
 import { Effect, Result, Schema } from "effect"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
@@ -8,6 +9,7 @@ import { FILE_TOOL_TIMEOUT_MS, guardedWrite, type Propose, refuse } from "./guar
 import { decodeInput, lockOn, type Tool } from "./Tool.ts"
 import type { NumberedLine } from "#src/agent/model/prompt/textParts.ts"
 import { linesOf } from "./fileChange.ts"
+import { likeTexts, type TextRange } from "./likeText.ts"
 
 /** Lines that are shown, and lines of them in front of the nearest one. */
 const NEAREST_LINES = 8
@@ -85,15 +87,38 @@ const occurrences = (bytes: Buffer, text: Buffer, step: number) => {
   return { occurs, lines }
 }
 
+/** The file with other parts in place of these; each has the line ends of the part that it replaces. */
+const replaced = (bytes: Buffer, ranges: ReadonlyArray<TextRange>, new_text: string): Buffer => {
+  const text = bytes.toString("utf8")
+  let [after, done] = ["", 0]
+  for (const { from, to } of ranges) {
+    const part = Buffer.from(text.slice(from, to))
+    after += text.slice(done, from) + withLineEndsOf(part.includes("\n") ? part : bytes, new_text)
+    done = to
+  }
+  return Buffer.from(after + text.slice(done))
+}
+
+/** For a text that is in the file once, but for signs that models do not see. */
+const likeEdit = (bytes: Buffer, { new_text, old_text, replace_all = false }: Input): Buffer | undefined => {
+  const ranges = likeTexts(bytes.toString("utf8"), old_text)
+  return ranges.length === 1 || (replace_all && ranges.length > 0) ? replaced(bytes, ranges, new_text) : undefined
+}
+
 const proposed =
-  ({ new_text, old_text, path, replace_all = false }: Input): Propose =>
+  (input: Input): Propose =>
   (file) => {
+    const { new_text, old_text, path, replace_all = false } = input
     if (file === undefined) return refuse(path, "missing")
     if (!isText(file.bytes)) return refuse(file.path, "not_text")
     const bytes = Buffer.from(file.bytes)
     const [from, to] = [withLineEndsOf(bytes, old_text), withLineEndsOf(bytes, new_text)]
     const { lines, occurs } = occurrences(bytes, Buffer.from(from), replace_all ? Buffer.byteLength(from) : 1)
-    if (occurs === 0) return refuse(file.path, "no_match", { nearest: nearestLines(bytes, old_text) })
+    if (occurs === 0) {
+      const after = likeEdit(bytes, input)
+      if (after === undefined) return refuse(file.path, "no_match", { nearest: nearestLines(bytes, old_text) })
+      return after.length > WORKSPACE_FILE_BYTES_MAX ? refuse(file.path, "too_large") : Result.succeed(after)
+    }
     if (occurs > 1 && !replace_all) return refuse(file.path, "many", { occurs, lines })
     if (bytes.length + occurs * (Buffer.byteLength(to) - Buffer.byteLength(from)) > WORKSPACE_FILE_BYTES_MAX)
       return refuse(file.path, "too_large")
@@ -111,11 +136,11 @@ export const fsEdit: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
     ),
     effect: "workspace",
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("fsEdit.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
         locks: [yield* lockOn(input.path, "X")],
+        besideJobs: isEdgeScratch(input.path),
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
         run: (context) => guardedWrite(workspace, context, input.path, proposed(input))
       }

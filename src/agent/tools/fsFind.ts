@@ -16,11 +16,11 @@ const Input = Schema.Struct({
   path: Schema.optionalKey(Schema.String.annotate({ description: "A folder. Default: all" }))
 })
 
-const argvOf = (glob: string): ReadonlyArray<string> => [
+const argvOf = (glob: string, folder: string): ReadonlyArray<string> => [
   "--files",
   "--null",
   "--sortr=modified",
-  ...scopeOf(glob),
+  ...scopeOf(glob, folder),
   "--",
   "."
 ]
@@ -50,7 +50,6 @@ export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | W
       ),
       effect: "none",
       lanes: "both",
-      readOnly: true,
       prepare: Effect.fn("fsFind.prepare")(function* (raw) {
         const { glob, path = "." } = yield* decode(raw)
         return {
@@ -59,7 +58,12 @@ export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | W
           run: Effect.fnUntraced(
             function* ({ call_id, skill }) {
               const folder = yield* readableFiles(workspace, skills, skill).folder(path)
-              const command = { command: rg, args: argvOf(glob), cwd: folder.cwd, timeout_ms: SEARCH_TIMEOUT_MS }
+              const command = {
+                command: rg,
+                args: argvOf(glob, folder.path),
+                cwd: folder.cwd,
+                timeout_ms: SEARCH_TIMEOUT_MS
+              }
               return outcomeOf(yield* processes.run(call_id, command), shownPath(folder.path))
             },
             Effect.scoped,

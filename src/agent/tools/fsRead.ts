@@ -131,7 +131,6 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
     ),
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fnUntraced(function* (raw) {
       const input = yield* decode(raw)
       return {

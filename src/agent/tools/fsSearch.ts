@@ -8,6 +8,8 @@ import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
 import { type FoundLine, FoundLines } from "./foundLines.ts"
+import { isExpression, patternArguments } from "./searchPattern.ts"
+import { shortLine } from "#src/agent/model/prompt/textParts.ts"
 import { argument, scopeOf, SEARCH_TIMEOUT_MS, searchFailed, shownPath } from "./ripgrep.ts"
 
 /** Matching lines, or names of files, that a search returns, and bytes of their text. */
@@ -30,22 +32,50 @@ const Input = Schema.Struct({
 })
 type Input = typeof Input.Type
 
-/** The arguments of ripgrep: only the pattern and the glob come from the model, and neither can be taken for an option. */
+/** Where a search looks: the open folder with its path, or a file that comes in. */
+interface Place {
+  readonly where: "." | "-"
+  readonly folder: string
+}
+
+/** The arguments that both runs of a search have: only the pattern and the glob come from the model, and neither can be taken for an option. */
 const argvOf = (
-  { context = 0, files_only, glob, ignore_case, pattern }: Input,
-  where: "." | "-"
+  { glob, ignore_case, pattern }: Input,
+  { folder, where }: Place,
+  isText: boolean
 ): ReadonlyArray<string> => [
+  `--max-filesize=${WORKSPACE_FILE_BYTES_MAX}`,
+  ...(ignore_case === true ? ["--ignore-case"] : []),
+  ...scopeOf(glob, folder),
+  ...patternArguments(pattern, isText),
+  "--",
+  where
+]
+
+const shownBy = ({ context = 0, files_only }: Input): ReadonlyArray<string> => [
   "--json",
   "--sort=path",
   `--max-count=${files_only === true ? 1 : SEARCH_MATCHES_MAX + 1}`,
-  `--max-filesize=${WORKSPACE_FILE_BYTES_MAX}`,
-  ...(context > 0 && files_only !== true ? [`--context=${context}`] : []),
-  ...(ignore_case === true ? ["--ignore-case"] : []),
-  ...scopeOf(glob),
-  "--",
-  pattern,
-  where
+  ...(context > 0 && files_only !== true ? [`--context=${context}`] : [])
 ]
+
+/** Names of files that match and that git ignores, which a search without a match tells. */
+const IGNORED_NAMES_MAX = 5
+const IGNORED_NAME_CHARS_MAX = 200
+const NAMES_BYTES_MAX = 16 * 1024
+/** How long each further look may take, beyond the search itself. */
+const FURTHER_LOOK_MS = 5000
+
+const PLAIN_TEXT = "as plain text: nothing matches it as a regular expression"
+const NO_EXPRESSION = "as plain text: it is not a valid regular expression"
+
+/** Where nothing was found: the files that match and are left out, since a model takes silence for absence. */
+const ignoredNote = (names: ReadonlyArray<string>): string | undefined => {
+  if (names.length === 0) return undefined
+  const told = names.slice(0, IGNORED_NAMES_MAX).map((name) => shortLine(name, IGNORED_NAME_CHARS_MAX))
+  const more = names.length > IGNORED_NAMES_MAX ? " and others" : ""
+  return `git ignores files that match: ${told.join(", ")}${more}. Name one, or its folder, as path`
+}
 
 /** Lines up to the limits of matches and bytes. */
 const limited = (lines: ReadonlyArray<FoundLine>, files_only: boolean): ReadonlyArray<FoundLine> => {
@@ -61,19 +91,27 @@ const limited = (lines: ReadonlyArray<FoundLine>, files_only: boolean): Readonly
 const countOf = (count: number, more: boolean, noun: string): string =>
   count === 1 && !more ? `1 ${noun}` : `${count}${more ? " or more" : ""} ${noun}s`
 
+const noted = (summary: string, note: string | undefined): string =>
+  note === undefined ? summary : `${summary}; ${note}`
+
 /** `shown` turns the path that ripgrep printed into one of the workspace. */
 const outcomeOf = (
   result: ProcessResult,
   found: FoundLines,
   { files_only = false }: Input,
-  shown: (path: string) => string
+  shown: (path: string) => string,
+  note?: string
 ): ToolOutcome => {
   const kept = limited(found.lines, files_only)
   const truncated = found.lines.length > kept.length || found.is_cut || result.timed_out
   if (kept.length === 0 && (truncated || result.exit_code !== 1)) return searchFailed(result)
   if (files_only) {
     const paths = kept.map(({ path }) => shown(path))
-    return { status: "success", summary: countOf(paths.length, truncated, "file"), output: { paths, truncated } }
+    return {
+      status: "success",
+      summary: noted(countOf(paths.length, truncated, "file"), note),
+      output: { paths, truncated, ...(note === undefined ? {} : { note }) }
+    }
   }
   const matches = kept.map(({ line, path, text, type }) => ({
     path: shown(path),
@@ -82,7 +120,18 @@ const outcomeOf = (
     ...(type === "context" ? { context: true } : {})
   }))
   const hits = kept.filter(({ type }) => type === "match").length
-  return { status: "success", summary: countOf(hits, truncated, "matching line"), output: { matches, truncated } }
+  return {
+    status: "success",
+    summary: noted(countOf(hits, truncated, "matching line"), note),
+    output: { matches, truncated, ...(note === undefined ? {} : { note }) }
+  }
+}
+
+/** A search at its place. */
+interface Looking extends Place {
+  readonly call_id: ToolContext["call_id"]
+  readonly shown: (path: string) => string
+  readonly started: { readonly cwd: string; readonly stdin?: Uint8Array }
 }
 
 /** `rg` is the path of the ripgrep binary. */
@@ -94,36 +143,68 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
     const decode = decodeInput(Input)
     const timeout_ms = SEARCH_TIMEOUT_MS
 
-    const searching = (input: Input, where: "." | "-") => {
+    /** One run, whose output is read as it comes. */
+    const look = Effect.fnUntraced(function* (input: Input, at: Looking, isText: boolean) {
       const found = new FoundLines()
-      const reads = (chunk: Buffer) => found.push(chunk)
-      return { found, command: { command: rg, args: argvOf(input, where), timeout_ms, reads } }
-    }
+      const result = yield* processes.run(at.call_id, {
+        ...at.started,
+        command: rg,
+        args: [...shownBy(input), ...argvOf(input, at, isText)],
+        timeout_ms: isText ? FURTHER_LOOK_MS : timeout_ms,
+        reads: (chunk) => found.push(chunk)
+      })
+      return { found, result }
+    })
+
+    const ignored = Effect.fnUntraced(function* (input: Input, at: Looking) {
+      if (at.where === "-") return []
+      const { stdout } = yield* processes.run(at.call_id, {
+        ...at.started,
+        command: rg,
+        args: ["--files-with-matches", "--null", "--no-ignore", ...argvOf(input, at, false)],
+        timeout_ms: FURTHER_LOOK_MS,
+        stdout_bytes_max: NAMES_BYTES_MAX
+      })
+      // Only a name that its NUL follows was printed whole.
+      return stdout.text.split("\0").slice(0, -1).map(at.shown)
+    })
+
+    const search = Effect.fnUntraced(function* (input: Input, at: Looking) {
+      const first = yield* look(input, at, false)
+      const failed = first.result.exit_code === 2
+      const isDone = first.found.lines.length > 0 || first.result.timed_out || (first.result.exit_code !== 1 && !failed)
+      const outcome = outcomeOf(first.result, first.found, input, at.shown)
+      if (isDone) return outcome
+      if (isExpression(input.pattern)) {
+        const second = yield* look(input, at, true)
+        if (second.found.lines.length > 0)
+          return outcomeOf(second.result, second.found, input, at.shown, failed ? NO_EXPRESSION : PLAIN_TEXT)
+      }
+      if (failed) return outcome
+      return outcomeOf(first.result, first.found, input, at.shown, ignoredNote(yield* ignored(input, at)))
+    })
 
     const inFolder = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
       const { path, cwd } = yield* readableFiles(workspace, skills, skill).folder(input.path ?? ".")
-      const { command, found } = searching(input, ".")
-      return outcomeOf(yield* processes.run(call_id, { ...command, cwd }), found, input, shownPath(path))
+      return yield* search(input, { call_id, where: ".", folder: path, shown: shownPath(path), started: { cwd } })
     }, Effect.scoped)
 
     /** A file comes in by standard input, since ripgrep would follow a link that it is given by name. */
     const inFile = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
       const { path, bytes } = yield* readableFiles(workspace, skills, skill).read(input.path ?? ".")
-      const { command, found } = searching(input, "-")
-      const result = yield* processes.run(call_id, { ...command, cwd: workspace.root, stdin: bytes })
-      return outcomeOf(result, found, input, () => path)
+      const started = { cwd: workspace.root, stdin: bytes }
+      return yield* search(input, { call_id, where: "-", folder: "", shown: () => path, started })
     })
 
     return {
       llm: llmView("choir.fs.search", "Search the text of files, without those that git ignores.", Input),
       effect: "none",
       lanes: "both",
-      readOnly: true,
       prepare: Effect.fn("fsSearch.prepare")(function* (raw) {
         const input = yield* decode(raw)
         return {
           locks: yield* lockToRead(input.path ?? "."),
-          timeout_ms: timeout_ms + PROCESS_GRACE_MS,
+          timeout_ms: timeout_ms + 2 * FURTHER_LOOK_MS + PROCESS_GRACE_MS,
           run: (context) =>
             inFile(input, context).pipe(
               Effect.catchIf(

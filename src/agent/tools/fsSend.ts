@@ -43,7 +43,6 @@ export const fsSend: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
     // Only the result sends them, so that a call which runs again after a crash sends them once.
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("fsSend.prepare")(function* (raw) {
       const input = yield* decode(raw)
       const locks = yield* Effect.forEach(input.paths, (path) => lockOn(path, "S"))

@@ -1,4 +1,5 @@
 /** choir.fs.write: creates a file of the workspace or changes one whose newest version the lane has seen (E10). */
+import { isEdgeScratch } from "#src/agent/workspace/edgeScratch.ts"
 import { Effect, Result, Schema } from "effect"
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
@@ -134,11 +135,11 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
     ),
     effect: "workspace",
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("fsWrite.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
         locks: [yield* lockOn(input.path, "X")],
+        besideJobs: isEdgeScratch(input.path),
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
         run: (context) => guardedWrite(workspace, context, input.path, proposed(input))
       }

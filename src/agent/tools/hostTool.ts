@@ -47,7 +47,6 @@ export interface HostToolSpec {
   readonly offered?: Schema.Top
   readonly effect: ToolEffect
   readonly lanes: Tool["lanes"]
-  readonly readOnly: boolean
   readonly locks: ReadonlyArray<LockRequest>
   /** More than choird gives the tool, since the way there and the wait for a connection count. */
   readonly timeout_ms: number
@@ -76,7 +75,7 @@ const outcomeOf = ({ effect, name, sources }: HostToolSpec, { output, status }: 
 
 /** A tool whose run is one request to choird. */
 export const hostTool = Effect.fnUntraced(function* (spec: HostToolSpec) {
-  const { description, effect, input, lanes, locks, name, offered = input, readOnly, timeout_ms } = spec
+  const { description, effect, input, lanes, locks, name, offered = input, timeout_ms } = spec
   const ask = yield* makeAskHost
   const llm = llmView(name, description, offered)
   const decode = decodeInput(input)
@@ -85,7 +84,6 @@ export const hostTool = Effect.fnUntraced(function* (spec: HostToolSpec) {
     llm,
     effect,
     lanes,
-    readOnly,
     prepare: Effect.fn("hostTool.prepare")(function* (raw) {
       const decoded = yield* decode(raw)
       return {

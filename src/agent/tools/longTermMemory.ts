@@ -184,13 +184,14 @@ export const memoryUpsert = Effect.gen(function* () {
   const tool: Tool = {
     llm: llmView(name, "Remember a fact in all later sessions: a preference, a decision.", Upsert),
     effect: "external",
+    keepsOwn: true,
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("memoryUpsert.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
+        besideJobs: true,
         run: (context) => Effect.catch(run(input, context), (error) => Effect.succeed(refused(error)))
       }
     }),
@@ -239,13 +240,14 @@ export const memoryDelete = Effect.gen(function* () {
   const tool: Tool = {
     llm: llmView(name, "Delete a remembered fact, by its key or id.", Delete),
     effect: "external",
+    keepsOwn: true,
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("memoryDelete.prepare")(function* (raw) {
       const { input, key } = yield* fact(raw)
       return {
         locks: [],
         timeout_ms: LONG_TERM_TIMEOUT_MS,
+        besideJobs: true,
         run: (context) => Effect.catch(run(input, key, context), (error) => Effect.succeed(refused(error)))
       }
     }),

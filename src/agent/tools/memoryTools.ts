@@ -5,6 +5,7 @@
 import { Effect, Result, Schema } from "effect"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { Source } from "#schema/Source.ts"
+import { withSources } from "#src/shared/session/sources.ts"
 import { toWireName } from "#schema/Tool.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
@@ -190,11 +191,14 @@ const makeSearchThere = Effect.fnUntraced(function* (isMasked: IsMasked) {
 
 const MEMORY: ReadonlyArray<Source> = ["memory"]
 
+/** @param past the sources of labels that have ended: what is found may be text from there. */
 const outcomeOf = (
   { from }: LogView,
   { sources, tainted }: Pick<LaneMemory, "sources" | "tainted">,
+  past: ReadonlyArray<Source>,
   { hits, next, problem }: Found
 ): ToolOutcome => {
+  const known = withSources(sources, past)
   if (problem !== undefined && hits.length === 0)
     return refusal({ message: `events before revision ${next} could not be searched: ${problem}` })
   const isMore = next > from
@@ -207,8 +211,8 @@ const outcomeOf = (
       ...(isMore ? { next_before_rev: next } : {}),
       ...(problem === undefined ? {} : { problem })
     },
-    ...(tainted || hits.some(({ untrusted }) => untrusted === true)
-      ? { sources: sources.length === 0 ? MEMORY : sources }
+    ...(tainted || past.length > 0 || hits.some(({ untrusted }) => untrusted === true)
+      ? { sources: known.length === 0 ? MEMORY : known }
       : {})
   }
 }
@@ -231,14 +235,13 @@ export const memoryQuery = Effect.fnUntraced(function* (isMasked: IsMasked) {
     const before = Math.min(query.before_rev ?? asking, log.head() + 1)
     const search: Search = { context, view, query, before }
     const found = yield* searchThere(search, yield* searchHere(search))
-    return outcomeOf(view, laneOf(state(), context.lane) ?? lane, found)
+    return outcomeOf(view, laneOf(state(), context.lane) ?? lane, state().past_sources, found)
   })
 
   const tool: Tool = {
     llm: MEMORY_QUERY,
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("memoryQuery.prepare")(function* (raw) {
       const asked = yield* decodeAll(raw)
       const search = longTermOf(asked)
@@ -267,7 +270,6 @@ export const memoryCompact = Effect.map(Compactor, ({ request }): Tool => ({
   llm: llmView("choir.memory.compact", "Fold the oldest part of your context into your summary.", Schema.Struct({})),
   effect: "none",
   lanes: "both",
-  readOnly: true,
   prepare: () =>
     Effect.succeed({
       locks: [],
@@ -282,7 +284,6 @@ export const memoryDelta: Tool = {
   llm: deltaView,
   effect: "none",
   lanes: "both",
-  readOnly: true,
   prepare: () =>
     Effect.fail({
       _tag: "InvalidInput",

@@ -164,7 +164,6 @@ export const notionQuery = Effect.gen(function* () {
     ),
     effect: "external",
     lanes: "both",
-    readOnly: false,
     prepare: Effect.fn("notionQuery.prepare")(function* (raw) {
       const input = yield* decode(raw)
       const writes = input.action === "create" || input.action === "append"
@@ -172,7 +171,6 @@ export const notionQuery = Effect.gen(function* () {
         locks: [],
         timeout_ms: NOTION_TIMEOUT_MS,
         effect: writes ? "external" : "none",
-        readOnly: !writes,
         run: () =>
           Effect.catch(run(input), (error) =>
             Effect.succeed<ToolOutcome>(

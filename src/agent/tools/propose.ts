@@ -87,7 +87,6 @@ const proposeTool = ({ description, form, input, kind }: Kind, submit: Submit): 
     llm: llmView(`${PROPOSE}.${kind}`, description, AnyInput),
     effect: "none",
     lanes: "both",
-    readOnly: true,
     unlisted: true,
     prepare: Effect.fn("propose.prepare")(function* (raw) {
       yield* Effect.mapError(decode(raw), withForm)
@@ -126,7 +125,6 @@ const propose: Tool = {
   ),
   effect: "none",
   lanes: "both",
-  readOnly: true,
   prepare: (raw) =>
     Effect.matchEffect(decodeName(raw), {
       onSuccess: ({ kind }) => Effect.die(new Error(`a proposal of kind ${kind} did not reach its tool`)),

@@ -68,7 +68,6 @@ export const skillList = (skills: SkillBook): Tool => ({
   llm: llmView(SKILL_LIST, "Find skills, what they do not do, and their input.", Offered),
   effect: "none",
   lanes: "both",
-  readOnly: true,
   prepare: (raw) =>
     Effect.map(decode(raw), (input) => ({
       locks: [],

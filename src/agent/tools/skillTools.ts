@@ -118,7 +118,7 @@ const skillTransition = (skills: SkillBook): ControlTool => {
   }
 }
 
-/** The tools of an agent with these skills; the list only where the prompt does not describe them. */
+/** The tools of an agent with these skills; the list only where choir.skill.start does not describe their inputs. */
 export const skillTools = Effect.map(SkillRegistry, (skills): ReadonlyArray<AnyTool> =>
   skills.size === 0
     ? []

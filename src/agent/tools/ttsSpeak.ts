@@ -40,7 +40,6 @@ export const ttsSpeak = Effect.gen(function* () {
     // Only the result sends it, so that a call which runs again after a crash is heard once.
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("ttsSpeak.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {

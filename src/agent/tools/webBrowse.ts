@@ -49,7 +49,6 @@ export const webBrowse = Effect.gen(function* () {
     offered: Schema.Struct(OFFERED),
     effect: "external",
     lanes: "both",
-    readOnly: false,
     locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
     timeout_ms: BROWSE_MS_MAX,
     sources: siteOf

@@ -60,7 +60,6 @@ export const webFetch = Effect.gen(function* () {
     input: FetchInput,
     effect: "none",
     lanes: "both",
-    readOnly: true,
     locks: [],
     timeout_ms: FETCH_MS_MAX,
     sources: siteOf

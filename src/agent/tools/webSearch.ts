@@ -190,7 +190,6 @@ export const webSearch = Effect.gen(function* () {
     ),
     effect: "none",
     lanes: "both",
-    readOnly: true,
     prepare: Effect.fn("webSearch.prepare")(function* (raw) {
       const input = yield* decode(raw)
       return {

@@ -14,6 +14,7 @@ const SENTENCES = {
   malformed: "is not a path: it is empty, or holds a NUL byte or an unpaired surrogate.",
   too_long: `is longer than a path of ${WORKSPACE_PATH_BYTES_MAX} bytes or a name of 255 bytes may be.`,
   not_found: "does not exist in the workspace.",
+  twin: "does not exist, but a name that looks the same does. Use that one.",
   link: "is a symbolic link or leads through one, which file tools never follow. Name the file itself, or use a command.",
   hard_link: "is a file with a second name (a hard link), which file tools do not open. Use a command for it.",
   folder: "is a folder, not a file.",
@@ -42,15 +43,26 @@ const REASON_OF_CODE: Readonly<Record<string, keyof typeof SENTENCES>> = {
   EDQUOT: "no_space"
 }
 
+/** A name as a string of JSON, letter by letter where its signs are not those that a model would write. */
+const spelled = (path: string): string => {
+  const odd = path.normalize("NFC") === path ? /[\p{C}\p{Zl}\p{Zp}]/gu : /[\p{C}\p{M}\p{Zl}\p{Zp}\u{1100}-\u{11ff}]/gu
+  return JSON.stringify(path).replaceAll(odd, (sign) =>
+    [...Array(sign.length).keys()].map((at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
+  )
+}
+
 export class PathRefused extends Schema.TaggedError<PathRefused>()("PathRefused", {
   path: Schema.String,
   reason: Schema.Literals(Object.keys(SENTENCES) as Array<keyof typeof SENTENCES>),
   /** The file system's code, when it was the one to refuse. */
-  code: Schema.optionalKey(Schema.String)
+  code: Schema.optionalKey(Schema.String),
+  /** A path that exists and may have been meant. */
+  like: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     const shown = JSON.stringify(this.path.slice(0, NAME_SHOWN_CHARS))
-    return `${shown} ${SENTENCES[this.reason]}${this.reason === "failed" && this.code ? ` (${this.code})` : ""}`
+    const like = this.like === undefined ? "" : ` There is ${spelled(this.like)}.`
+    return `${shown} ${SENTENCES[this.reason]}${this.reason === "failed" && this.code ? ` (${this.code})` : ""}${like}`
   }
 }
 

@@ -7,6 +7,7 @@ import { Context, Effect, Layer, Random, Result, Schedule, Schema, type Scope } 
 import { codeOf, descriptorPath } from "#src/shared/files/nofollow.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { isOfShellHome, pathInside } from "#src/shared/image/workspacePath.ts"
+import { likePath } from "./likePath.ts"
 import { makeKeptFolders } from "./KeptFolders.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
 import {
@@ -190,6 +191,36 @@ const replace = Effect.fnUntraced(
   })
 )
 
+/** Paths that exist for those that lead nowhere below a root. */
+const likeness = (rootFolder: number) => {
+  const like = (path: string, names: ReadonlyArray<string>, exact: boolean) =>
+    inFolder(path, rootFolder, (signal) => likePath(rootFolder, names, exact, signal)).pipe(
+      Effect.catch(() => Effect.undefined)
+    )
+  return {
+    /** A refusal that names the path that may have been meant. */
+    orLike: (names: ReadonlyArray<string>) => (error: PathRefused) =>
+      error.reason === "not_found"
+        ? Effect.flatMap(
+            like(error.path, names, false),
+            (meant) =>
+              new PathRefused({
+                path: error.path,
+                reason: error.reason,
+                ...(error.code === undefined ? {} : { code: error.code }),
+                ...(meant === undefined ? {} : { like: meant })
+              })
+          )
+        : error,
+    /** Refuses to make a file beside one whose name looks the same; plain letters have one spelling. */
+    withoutTwin: Effect.fnUntraced(function* (path: string, names: ReadonlyArray<string>) {
+      if (Buffer.byteLength(path) === path.length) return
+      const meant = yield* like(path, names, true)
+      if (meant !== undefined) return yield* new PathRefused({ path, reason: "twin", code: "EEXIST", like: meant })
+    })
+  }
+}
+
 const make = Effect.fnUntraced(function* (root: string) {
   const open = (path: string, names: ReadonlyArray<string>, create = false) =>
     Effect.uninterruptibleMask((restore) =>
@@ -206,6 +237,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     close
   )
   const folders = yield* makeKeptFolders(rootFolder)
+  const { orLike, withoutTwin } = likeness(rootFolder)
 
   const locate = Effect.fnUntraced(function* (path: string) {
     const names = yield* Effect.fromResult(segmentsOf(path))
@@ -223,7 +255,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     const { name, parents, path: inside } = yield* locate(path)
     const { bytes } = yield* inFolder(inside, rootFolder, (signal) =>
       folders.use(parents, signal, (folder) => readFile(folder, name, bytes_max))
-    )
+    ).pipe(Effect.catch(orLike([...parents, name])))
     return { path: inside, bytes, sha256: sha256(bytes) }
   })
 
@@ -234,6 +266,7 @@ const make = Effect.fnUntraced(function* (root: string) {
     const at = yield* locate(path)
     const parent = yield* Effect.catch(open(at.path, at.parents), asMissing)
     const current = parent === undefined ? undefined : yield* Effect.catch(readIn(at.path, parent, at.name), asMissing)
+    if (current === undefined) yield* withoutTwin(at.path, [...at.parents, at.name])
     const bytes = yield* Effect.fromResult(change(current?.file))
     if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
     const folder = parent ?? (yield* open(at.path, at.parents, true))
@@ -256,11 +289,12 @@ const make = Effect.fnUntraced(function* (root: string) {
 
   const folder = Effect.fn("Workspace.folder")(function* (path: string) {
     const names = yield* Effect.fromResult(segmentsOf(path))
-    return { path: names.join("/"), cwd: descriptorPath(yield* open(path, names)) }
+    return { path: names.join("/"), cwd: descriptorPath(yield* Effect.catch(open(path, names), orLike(names))) }
   })
 
   const list = Effect.fn("Workspace.list")(function* (path: string) {
-    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)))
+    const names = yield* Effect.fromResult(segmentsOf(path))
+    const opened = yield* Effect.catch(open(path, names), orLike(names))
     return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 

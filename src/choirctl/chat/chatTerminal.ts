@@ -3,10 +3,12 @@ import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:rea
 import { type Cause, Deferred, Effect, Queue, Stream } from "effect"
 import type { InboxId } from "#schema/Ids.ts"
 import { logDeath } from "#src/shared/background.ts"
+import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import {
   type ChatState,
   endsTurn,
   KEYS_HELP,
+  laneWords,
   messageText,
   promptText,
   questionText
@@ -14,12 +16,15 @@ import {
 import { paint, safeText } from "#src/choirctl/terminal/text.ts"
 import { type ChatConnection, type ChatNews, makeNewest } from "./ChatConnection.ts"
 import { finish, fitted, grow, growing, type GrowingAnswer } from "./growingAnswer.ts"
+import { makePastedLines, MARK_PASTES, PASTE_CHARS_MAX, UNMARK_PASTES } from "./pastedLines.ts"
 
 type Draft = Extract<ChatNews, { readonly type: "draft" }>
 type Message = Extract<ChatNews, { readonly type: "message" }>
 
 /** Lines that are typed ahead in `choirctl chat`. */
 const CHAT_LINES_MAX = 64
+/** Between two looks at how long something has been going on. */
+const TICK_MS = 1000
 
 interface LineEditor {
   /** The lines as they are entered; done when the person leaves with Ctrl-D. */
@@ -43,13 +48,34 @@ export const openLineEditor = Effect.gen(function* () {
     (editor) => Effect.sync(() => editor.close())
   )
   let line = { text: "", rows: 0 }
+  const pasted = makePastedLines()
+  const onKey = (_: unknown, key: { readonly name?: string } | undefined) => {
+    if (key?.name === "paste-start" || key?.name === "paste-end") pasted.mark(key.name === "paste-start")
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      process.stdin.on("keypress", onKey)
+      process.stdout.write(MARK_PASTES)
+    }),
+    () =>
+      Effect.sync(() => {
+        process.stdin.off("keypress", onKey)
+        process.stdout.write(UNMARK_PASTES)
+      })
+  )
   editor.on("line", (entered) => {
     // What stood above the entered line stays there.
     line = { text: "", rows: 0 }
-    Queue.offerUnsafe(lines, entered)
+    const text = pasted.entered(entered)
+    if (text === undefined) return
+    if (text === null) process.stdout.write(`not sent: the pasted text is longer than ${PASTE_CHARS_MAX} characters\n`)
+    else Queue.offerUnsafe(lines, text)
     editor.prompt()
   })
-  editor.on("SIGINT", () => Queue.offerUnsafe(interrupts, undefined))
+  editor.on("SIGINT", () => {
+    pasted.clear()
+    Queue.offerUnsafe(interrupts, undefined)
+  })
   editor.once("close", () => Queue.endUnsafe(lines))
   const erase = () => {
     moveCursor(process.stdout, 0, -editor.getCursorPos().rows - line.rows)
@@ -97,6 +123,7 @@ const stateAfter = (state: ChatState, news: ChatNews): ChatState => {
         edge: news.edge,
         waits: news.waits ?? false,
         reporting: news.reporting ?? false,
+        tool: news.tool,
         cores: news.cores,
         reports: news.reports ?? []
       }
@@ -147,9 +174,74 @@ const makeOwnMessages = () => {
   }
 }
 
+/** The answers and reports as they grow, and the messages that take their place. */
+const makeAnswers = (editor: LineEditor, color: boolean) => {
+  let writing: GrowingAnswer | undefined
+  return {
+    draft: Effect.fnUntraced(function* (draft: Draft) {
+      const shown = grow(writing, draft, color)
+      writing = shown.writing
+      if (shown.lines !== undefined) {
+        yield* editor.growing("")
+        yield* editor.above(shown.lines)
+      }
+      yield* editor.growing(writing === undefined ? "" : growing(writing, color))
+    }),
+    message: Effect.fnUntraced(function* (news: Message) {
+      const finished = finish(writing, news)
+      if (endsTurn(news) || (news.kind === "report" && writing?.reporting === true)) {
+        writing = finished?.writing
+        yield* editor.growing("")
+      }
+      if (finished === undefined) return yield* editor.above(messageText(news, color))
+      if (finished.lines !== undefined) yield* editor.above(finished.lines)
+    })
+  }
+}
+
+const AT_FIRST: ChatState = {
+  up: true,
+  status: "running",
+  edge: "",
+  waits: false,
+  reporting: false,
+  cores: [],
+  reports: []
+}
+
+/** The state of the agent, and the prompt that shows it with the time that something takes. */
+const makePrompt = (agent_id: string, editor: LineEditor, color: boolean) => {
+  let state = AT_FIRST
+  let since_ms = 0
+  /** Draws the prompt where its words have changed. */
+  const show = Effect.fnUntraced(function* (next: ChatState) {
+    const text = promptText(agent_id, next, color)
+    const changes = text !== promptText(agent_id, state, color)
+    state = next
+    if (changes) yield* editor.prompt(text)
+  })
+  return {
+    state: () => state,
+    first: Effect.suspend(() => editor.prompt(promptText(agent_id, state, color))),
+    after: Effect.fnUntraced(function* (news: ChatNews) {
+      const next = stateAfter(state, news)
+      const goesOn = laneWords(next) === laneWords(state)
+      if (!goesOn) since_ms = yield* monotonicMs
+      yield* show({ ...next, seconds: goesOn ? (state.seconds ?? 0) : 0 })
+    }),
+    clock: Effect.forever(
+      Effect.gen(function* () {
+        yield* Effect.sleep(TICK_MS)
+        if (laneWords(state) === undefined) return
+        yield* show({ ...state, seconds: Math.floor(((yield* monotonicMs) - since_ms) / 1000) })
+      })
+    )
+  }
+}
+
 /**
- * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where no turn runs. Ctrl-C during a turn stops the turn, and leaves when it is
- * pressed once more before the turn has ended. A refused message is reported, and the conversation continues.
+ * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where nothing runs. Ctrl-C during a turn stops the turn, and leaves when it is
+ * pressed once more before the turn has ended; while jobs run it names them first. A refused message is reported, and the conversation continues.
  */
 export const chatTerminal = Effect.fn("chatTerminal")(function* (
   agent_id: string,
@@ -157,64 +249,36 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   editor: LineEditor,
   color: boolean
 ) {
-  let state: ChatState = {
-    up: true,
-    status: "running",
-    edge: "",
-    waits: false,
-    reporting: false,
-    cores: [],
-    reports: []
-  }
   const own = makeOwnMessages()
+  const answers = makeAnswers(editor, color)
+  const { after, clock, first, state } = makePrompt(agent_id, editor, color)
   let stopping = false
+  let warned = false
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
-
-  let writing: GrowingAnswer | undefined
-  const onDraft = Effect.fnUntraced(function* (draft: Draft) {
-    const shown = grow(writing, draft, color)
-    writing = shown.writing
-    if (shown.lines !== undefined) {
-      yield* editor.growing("")
-      yield* editor.above(shown.lines)
-    }
-    yield* editor.growing(writing === undefined ? "" : growing(writing, color))
-  })
-  const onMessage = Effect.fnUntraced(function* (news: Message) {
-    const finished = finish(writing, news)
-    if (endsTurn(news) || (news.kind === "report" && writing?.reporting === true)) {
-      writing = finished?.writing
-      yield* editor.growing("")
-    }
-    if (finished === undefined) return yield* editor.above(messageText(news, color))
-    if (finished.lines !== undefined) yield* editor.above(finished.lines)
-  })
+  const isBusy = () => own.areOpen() || state().reporting || !IDLE.has(state().edge)
 
   const onNews = Effect.fnUntraced(function* (news: ChatNews) {
     if (news.type === "draft") {
-      if (own.include(news.in_reply_to)) yield* onDraft(news)
+      if (own.include(news.in_reply_to)) yield* answers.draft(news)
       return
     }
     if (news.type === "message") {
       const question = news.in_reply_to === null || own.include(news.in_reply_to) ? "" : questionText(news)
       if (question !== "") yield* dim(question)
-      yield* onMessage(news)
+      yield* answers.message(news)
     }
     const ends = news.type === "message" && endsTurn(news)
     if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
     if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
-    const next = stateAfter(state, news)
-    if (promptText(agent_id, next, color) !== promptText(agent_id, state, color))
-      yield* editor.prompt(promptText(agent_id, next, color))
-    state = next
+    yield* after(news)
     if (!isBusy() || ends) stopping = false
   })
-  const isBusy = () => own.areOpen() || state.reporting || !IDLE.has(state.edge)
 
   const send = Effect.fnUntraced(
     function* (text: string) {
       if (text.trim() === "") return
+      warned = false
       if (LEAVING.has(text.trim())) return yield* Effect.asVoid(Deferred.succeed(left, undefined))
       const sent = yield* own.send(connection.send(text))
       if (sent.type === "answer") yield* editor.above(messageText(sent, color))
@@ -230,14 +294,20 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const interrupted = Effect.gen(function* () {
     for (;;) {
       yield* Queue.take(editor.interrupts)
-      if (stopping || !isBusy()) return
-      stopping = true
-      yield* dim("stopping the turn; press Ctrl-C again to leave the chat")
-      yield* Effect.forkChild(logDeath("the order to stop")(send("/stop")))
+      const { cores } = state()
+      if (stopping || (!isBusy() && (warned || cores.length === 0))) return
+      if (isBusy()) {
+        stopping = true
+        yield* dim("stopping the turn; press Ctrl-C again to leave the chat")
+        yield* Effect.forkChild(logDeath("the order to stop")(send("/stop")))
+      } else {
+        warned = true
+        yield* dim(`still running: ${cores.join(", ")}; press Ctrl-C again to leave the chat`)
+      }
     }
   })
 
-  yield* editor.prompt(promptText(agent_id, state, color))
+  yield* first
   const lines = Stream.runForEach(Stream.fromQueue(editor.lines), send)
-  yield* Effect.raceAllFirst([lines, interrupted, Deferred.await(left), connection.follow(onNews)])
+  yield* Effect.raceAllFirst([lines, interrupted, Deferred.await(left), connection.follow(onNews), clock])
 })

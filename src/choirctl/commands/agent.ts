@@ -5,7 +5,8 @@ import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import type { AgentSummary } from "#schema/AgentSummary.ts"
 import type { UpdateProgress } from "#schema/AgentsApi.ts"
 import { ask, askStream, followProgress } from "#src/choirctl/client/ask.ts"
-import { EXIT, failed, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
+import { EXIT, failed, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
+import type { Choice } from "#src/choirctl/home/initAgent.ts"
 import { print, printAdvice } from "#src/choirctl/terminal/print.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import {
@@ -23,7 +24,9 @@ import { askPerson } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
+import { agentDelete } from "./agentDelete.ts"
 import { agentId } from "./flags/arguments.ts"
+import { briefFlag } from "./flags/briefFlag.ts"
 
 const resource = (name: string, description: string) =>
   Flag.String(name).pipe(
@@ -250,22 +253,52 @@ const crossReadOf = Effect.fnUntraced(function* (id: AgentId, flag: Option.Optio
   } as const
 })
 
+const dailyBrief = Flag.String("daily-brief").pipe(
+  Flag.withDescription("Let it send a brief each day at this time, such as 07:30; on a terminal the first agent asks"),
+  Flag.withMetavar("<time>"),
+  Flag.optional
+)
+
+/** The schedule of the brief: by the flag, by the person at the terminal, who sees the price first, or none. */
+const briefOf = Effect.fnUntraced(function* (choice: Choice, flag: Option.Option<string>) {
+  const { home, json } = yield* root
+  const screen = yield* Screen
+  const { briefOffer, briefSchedule } = yield* Effect.promise(() => import("#src/choirctl/home/dailyBrief.ts"))
+  const read = (typed: string) => Effect.fromResult(briefSchedule(typed))
+  if (Option.isSome(flag))
+    return {
+      brief: yield* Effect.mapError(read(flag.value), (problem) => usageError("--daily-brief needs a time", problem))
+    }
+  if (json || !screen.interactive) return {}
+  const { briefModel } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
+  const model = yield* onHost(briefModel(home, choice))
+  if (model === undefined) return {}
+  for (const line of yield* onHost(briefOffer(model))) yield* screen.note(safeLine(line))
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+  const validate = (typed: string) => (typed.trim() === "" ? Effect.succeed("") : read(typed))
+  const message = `Time of a daily brief (${timeZone}), such as 07:30 (Enter: no brief)`
+  const schedule = yield* onHost(askPerson(Prompt.String({ message, validate })))
+  return schedule === "" ? {} : { brief: schedule }
+})
+
 const init = Command.make(
   "init",
-  { id: agentId, workspace, llm, dm, share_memory: shareMemory },
+  { id: agentId, workspace, llm, dm, share_memory: shareMemory, daily_brief: dailyBrief, brief: briefFlag },
   Effect.fnUntraced(function* (flags) {
-    const { home } = yield* root
+    const { home, json } = yield* root
     const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
     const shared = yield* crossReadOf(flags.id, flags.share_memory)
-    const choice = { ...given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm }), ...shared }
+    const named = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
+    const choice = { ...named, ...shared, ...(yield* briefOf(named, flags.daily_brief)) }
     const made = yield* onHost(initAgent(home, flags.id, choice))
-    const { agent_id, added, dm, llm, repo, workspace } = made
+    const { agent_id, added, daily_brief, dm, llm, repo, workspace } = made
     const { joinChoird } = yield* Effect.promise(() => import("./applyConfig.ts"))
     const joined = yield* joinChoird(agent_id, added)
     const screen = yield* Screen
     if (joined.note !== undefined) yield* screen.note(safeLine(joined.note))
     const { applied, next } = joined
-    yield* print({ ok: true, agent_id, repo, workspace, llm, dm, applied, next }, initAgentText)
+    const all = { ok: true, agent_id, repo, workspace, llm, dm, daily_brief, applied, next }
+    if (!flags.brief || json) yield* print(all, initAgentText)
   })
 ).pipe(
   Command.withDescription("Add an agent to config.json and create the repository with its tools, skills and identity"),
@@ -299,5 +332,5 @@ const agentBase = Command.make("base").pipe(
 )
 
 export const agent = Command.make("agent").pipe(
-  Command.withSubcommands([init, agentBase, list, build, update, updateAll, start, stop, restart, status])
+  Command.withSubcommands([init, agentBase, list, build, update, updateAll, start, stop, restart, status, agentDelete])
 )

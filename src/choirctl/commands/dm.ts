@@ -10,15 +10,42 @@ import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { removeEntry } from "./removeEntry.ts"
 
-const pairText = ({ agent_id, bot, code, name, warning }: PairingCode): string =>
-  [
+/** The conversation that the new person or group shares with those who already talk to the agent. */
+const sharedText = ({ agent_id, gateway, group, name, shares = [] }: PairingCode): ReadonlyArray<string> => {
+  if (agent_id === null) return []
+  if (group === true)
+    return [
+      `Everybody in the group can talk with ${agent_id} there; admins alone can command it, and get its answers about memory in private.`
+    ]
+  return shares.length === 0
+    ? []
+    : [
+        `${agent_id} also talks with ${shares.join(", ")}. If that is somebody else, they share one conversation: ${name} can learn what they told ${agent_id}, and they what ${name} tells it.`,
+        `For a conversation of their own, make an agent first (choirctl agent init), then: choirctl dm pair ${name} --gateway ${gateway} --agent <agent-id>`
+      ]
+}
+
+const linkText = ({ bot, code, group }: PairingCode): ReadonlyArray<string> =>
+  bot === null
+    ? []
+    : [`or open https://t.me/${bot}?${group === true ? "startgroup" : "start"}=${code.replace("-", "")}`]
+
+const pairText = (pairing: PairingCode): string => {
+  const { agent_id, bot, code, group, name, warning } = pairing
+  const at = bot === null ? "the bot" : `@${bot}`
+  const told = group === true ? `the group becomes the DM ${name}` : `The person who sends it becomes the DM ${name}`
+  return [
     ...(warning === undefined ? [] : [`Warning: ${safeLine(warning)}.`]),
-    `Send this to ${bot === null ? "the bot" : `@${bot}`} within ten minutes: ${code}`,
-    ...(bot === null ? [] : [`or open https://t.me/${bot}?start=${code.replace("-", "")}`]),
+    group === true
+      ? `Add ${at} to the group and write there within ten minutes, as an admin of Choir: /start${bot === null ? "" : at} ${code}`
+      : `Send this to ${at} within ten minutes: ${code}`,
+    ...linkText(pairing),
     agent_id === null
       ? `There is more than one agent: bind one with choirctl agent restart <agent-id> --dm ${name}`
-      : `The person who sends it becomes the DM ${name} and talks to ${agent_id}, which restarts to let them in and ends any running turn.`
+      : `${told.charAt(0).toUpperCase()}${told.slice(1)} and talks to ${agent_id}, which restarts to let them in and ends any running turn.`,
+    ...sharedText(pairing)
   ].join("\n")
+}
 
 const pair = Command.make(
   "pair",
@@ -36,6 +63,10 @@ const pair = Command.make(
       Flag.withDescription("Let this person decide approvals and give every command, for all agents"),
       Flag.withDefault(false)
     ),
+    group: Flag.Boolean("group").pipe(
+      Flag.withDescription("Let a group in instead of a person: an admin writes the code in the group"),
+      Flag.withDefault(false)
+    ),
     agent: Flag.String("agent").pipe(
       Flag.withDescription("Agent that the person will talk to; default: the only one"),
       Flag.withMetavar("<agent-id>"),
@@ -43,13 +74,22 @@ const pair = Command.make(
       Flag.optional
     )
   },
-  Effect.fnUntraced(function* ({ admin, agent, gateway, name }) {
-    const payload = { name, gateway, admin, ...(Option.isSome(agent) ? { agent_id: agent.value } : {}) }
+  Effect.fnUntraced(function* ({ admin, agent, gateway, group, name }) {
+    const payload = {
+      name,
+      gateway,
+      admin,
+      ...(group ? { group } : {}),
+      ...(Option.isSome(agent) ? { agent_id: agent.value } : {})
+    }
     yield* printAdvice(yield* ask("dms", (choird) => choird.pair({ payload })), pairText)
   })
 ).pipe(
   Command.withDescription("Let a person in: print a code that they send to the bot within ten minutes"),
-  Command.withExamples([{ command: "choirctl dm pair phone --gateway telegram --admin" }])
+  Command.withExamples([
+    { command: "choirctl dm pair phone --gateway telegram --admin" },
+    { command: "choirctl dm pair family --gateway telegram --group --agent family-agent" }
+  ])
 )
 
 const dmTable = (rows: ReadonlyArray<DmSummary>, color: boolean): string =>

@@ -27,6 +27,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
+import { briefFlag } from "./flags/briefFlag.ts"
 import { givenPrice, modelFlags } from "./flags/modelFlags.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
@@ -78,7 +79,7 @@ const flags = {
     Flag.withDescription("Read the bot's token from standard input, on the line after the provider's key"),
     Flag.withDefault(false)
   ),
-  brief: Flag.Boolean("brief").pipe(Flag.withDescription("Print only problems"), Flag.withDefault(false))
+  brief: briefFlag
 } as const
 
 /** The model of a new home, and the one that answers when it fails. */

@@ -24,6 +24,7 @@ import {
   planText,
   reachesNothing,
   receiptText,
+  trustedText,
   writtenText
 } from "#src/choirctl/render/memory.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
@@ -164,6 +165,18 @@ const remove = Command.make(
   Command.withExamples([{ command: "choirctl memory delete agent-1 user.city" }])
 )
 
+const trust = Command.make(
+  "trust",
+  { id: agentId, name: nameArgument },
+  Effect.fnUntraced(function* ({ id, name }) {
+    const payload = yield* named(id, name)
+    yield* print(yield* ask("memory", (choird) => choird.trust({ params: { id }, payload })), trustedText)
+  })
+).pipe(
+  Command.withDescription("Take an untrusted fact for true, so that prompts may show it unasked"),
+  Command.withExamples([{ command: "choirctl memory trust agent-1 user.city" }])
+)
+
 const decodeForget = Schema.decodeUnknownEffect(Forget)
 
 /** `12` or `12-15`. */
@@ -301,5 +314,5 @@ const exportAll = Command.make(
 )
 
 export const memory = Command.make("memory").pipe(
-  Command.withSubcommands([list, show, query, set, remove, forget, exportAll])
+  Command.withSubcommands([list, show, query, set, remove, trust, forget, exportAll])
 )

@@ -1,19 +1,20 @@
 /** choirctl model: which model an agent speaks with, and the switch to another while it runs. */
-import { Effect, Option } from "effect"
+import { Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { ResourceName } from "#schema/Ids.ts"
+import { type AgentId, ResourceName } from "#schema/Ids.ts"
 import type { AgentModels } from "#schema/AgentsApi.ts"
 import type { ModelSummary } from "#schema/AgentSummary.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
-import { print } from "#src/choirctl/terminal/print.ts"
-import { withProgress } from "#src/choirctl/terminal/print.ts"
+import { onHost } from "#src/choirctl/terminal/Host.ts"
+import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { unpricedLines } from "#src/choirctl/render/agents.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { agentId } from "./flags/arguments.ts"
 import { modelAdd } from "./modelAdd.ts"
+import { removeEntry } from "./removeEntry.ts"
 import { type Tried, triedWords } from "#src/choirctl/doctor/modelCheck.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 
@@ -74,20 +75,50 @@ const model = (name: string, description: string) =>
     Flag.optional
   )
 
+/** Models by what they are for, as a switch takes them. */
+type Chosen = Readonly<Partial<Record<"core_llm" | "llm", ResourceName>>>
+
+/** Writes the defaults of an agent, and switches the agent to them if it runs. */
+const keepModels = Effect.fnUntraced(function* (id: AgentId, chosen: Chosen) {
+  const { home } = yield* root
+  const screen = yield* Screen
+  const { setDefaults } = yield* Effect.promise(() => import("#src/choirctl/home/configEntries.ts"))
+  const { applyEntries } = yield* Effect.promise(() => import("./applyConfig.ts"))
+  const { applied, note } = yield* applyEntries(id, yield* onHost(setDefaults(home, id, chosen)))
+  if (note !== undefined) yield* screen.note(safeLine(note))
+  const switched =
+    applied === true
+      ? yield* Effect.result(ask("agents", (choird) => choird.setModels({ params: { id }, payload: chosen })))
+      : undefined
+  const refused = switched !== undefined && Result.isFailure(switched) ? switched.failure : undefined
+  if (refused !== undefined && refused.type !== "NOT_RUNNING") return yield* refused
+  const in_use = switched !== undefined && refused === undefined
+  const names = Object.values(chosen).join(" and ")
+  yield* print(
+    { ok: true, agent_id: id, default: chosen, applied, in_use },
+    () => `${names}: the default of ${id}, ${in_use ? "and in use from its next step" : "from its next start"}`
+  )
+})
+
 const set = Command.make(
   "set",
   {
     id: agentId,
     llm: model("llm", "Model for edge, and for core jobs if they use the same one"),
-    core_llm: model("core-llm", "Model for core jobs")
+    core_llm: model("core-llm", "Model for core jobs"),
+    keep: Flag.Boolean("default").pipe(
+      Flag.withDescription("Also make it the agent's default in config.json, which further starts use"),
+      Flag.withDefault(false)
+    )
   },
-  Effect.fnUntraced(function* ({ core_llm, id, llm }) {
+  Effect.fnUntraced(function* ({ core_llm, id, keep, llm }) {
     if (Option.isNone(llm) && Option.isNone(core_llm))
       return yield* usageError("no model was given", `choirctl model set ${id} --llm <name>`)
     const payload = {
       ...(Option.isSome(llm) ? { llm: llm.value } : {}),
       ...(Option.isSome(core_llm) ? { core_llm: core_llm.value } : {})
     }
+    if (keep) return yield* keepModels(id, payload)
     const models = yield* ask("agents", (choird) => choird.setModels({ params: { id }, payload }))
     // The switch has been made, whether or not this question is answered.
     const detail = Option.getOrUndefined(
@@ -98,7 +129,9 @@ const set = Command.make(
     yield* print(models, agentModelsText)
   })
 ).pipe(
-  Command.withDescription("Switch a running agent to other models, from its next call until it is restarted"),
+  Command.withDescription(
+    "Switch a running agent to other models from its next call, until it is restarted or, with --default, for good"
+  ),
   Command.withExamples([{ command: "choirctl model set agent-1 --llm sonnet --core-llm opus" }])
 )
 
@@ -142,4 +175,22 @@ const test = Command.make(
   Command.withExamples([{ command: "choirctl model test sonnet" }])
 )
 
-export const models = Command.make("model").pipe(Command.withSubcommands([list, get, set, test, modelAdd]))
+const remove = Command.make(
+  "remove",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("Model from config.json"),
+      Argument.withSchema(ResourceName)
+    ),
+    yes: yesFlag
+  },
+  Effect.fnUntraced(function* ({ name, yes }) {
+    const { modelRemoval } = yield* Effect.promise(() => import("#src/choirctl/home/removedEntries.ts"))
+    yield* removeEntry({ noun: "model", name, yes }, (home) => modelRemoval(home, name))
+  }, onHost)
+).pipe(
+  Command.withDescription("Take a model out of config.json; refused while an agent or another model uses it"),
+  Command.withExamples([{ command: "choirctl model remove sonnet" }])
+)
+
+export const models = Command.make("model").pipe(Command.withSubcommands([list, get, set, test, modelAdd, remove]))

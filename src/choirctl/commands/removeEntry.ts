@@ -1,6 +1,5 @@
-/** The common part of `gateway remove` and `dm remove`: check, ask, write, and let a running choird take it over. */
+/** The common part of `gateway remove`, `dm remove`, `model remove` and `agent delete`: check, ask, write, and let a running choird take it over. */
 import { Effect } from "effect"
-import type { ResourceName } from "#schema/Ids.ts"
 import { choirdAnswers } from "#src/choirctl/client/ask.ts"
 import type { Removal } from "#src/choirctl/home/removedEntries.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
@@ -11,20 +10,27 @@ import { onHome } from "#src/shared/files/homeFolder.ts"
 import { applyEntries } from "./applyConfig.ts"
 
 interface Asked {
-  readonly noun: "gateway" | "dm"
-  readonly name: ResourceName
+  readonly noun: "agent" | "dm" | "gateway" | "model"
+  readonly name: string
   readonly yes: boolean
+  /** Sentences about what goes and what stays, above those that follow from the removal itself. */
+  readonly also?: ReadonlyArray<string>
 }
 
-const about = ({ name, noun }: Asked, { agents }: Removal): ReadonlyArray<string> => [
+const about = ({ also = [], name, noun }: Asked, { agents, paths }: Removal): ReadonlyArray<string> => [
   noun === "dm"
     ? `${name} will no longer be able to talk to agents.`
-    : `The bot ${name} will be removed from config.json.`,
-  ...agents.map((id) => `${id} has ${name} as one of its DMs and will lose it.`)
+    : noun === "gateway"
+      ? `The bot ${name} will be removed from config.json.`
+      : `These entries of config.json will be removed or lose ${name}: ${paths.join(", ")}.`,
+  ...agents.map((id) => `${id} has ${name} as one of its DMs and will lose it.`),
+  ...also
 ]
 
+const VERBS = { agent: "delete", dm: "remove", gateway: "remove", model: "remove" } as const
+
 /** Running agents keep a DM until they start again; everything else is applied at once. */
-const takenOver = Effect.fnUntraced(function* (name: ResourceName, { agents, paths }: Removal) {
+const takenOver = Effect.fnUntraced(function* (name: string, { agents, paths }: Removal) {
   const { home } = yield* root
   const apply = (flags = "") => [`choirctl config apply${flags}`]
   if (agents.length > 0)
@@ -46,8 +52,8 @@ export const removeEntry = Effect.fn("choirctl.removeEntry")(function* <E, R>(
   yield* confirm({
     yes,
     about: about(asked, planned),
-    ask: `Remove ${name}?`,
-    command: `choirctl ${noun} remove ${name} --yes`
+    ask: `${VERBS[noun] === "delete" ? "Delete" : "Remove"} ${name}?`,
+    command: `choirctl ${noun} ${VERBS[noun]} ${name} --yes`
   })
   const removed = yield* writeRemoval(home, removalOf(home))
   const taken = yield* takenOver(name, removed)
@@ -56,8 +62,9 @@ export const removeEntry = Effect.fn("choirctl.removeEntry")(function* <E, R>(
     onHome(home, command)
   )
   yield* print({ ok: true, name, applied: taken.applied, next }, () =>
-    [`removed ${name}`, ...(next.length === 0 ? [] : ["", "Next:", ...next.map((command) => `  ${command}`)])].join(
-      "\n"
-    )
+    [
+      `${VERBS[noun]}d ${name}`,
+      ...(next.length === 0 ? [] : ["", "Next:", ...next.map((command) => `  ${command}`)])
+    ].join("\n")
   )
 })

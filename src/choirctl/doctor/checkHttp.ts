@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { type PlainInit, plainFetch } from "#src/shared/wire/plainFetch.ts"
+import { pageIn } from "#src/shared/model/providerWords.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 
 /** How long a service may take for the whole of an answer. */
@@ -98,8 +99,8 @@ export const ask = Effect.fn("checkHttp.ask")(function* (url: string, init: Plai
   })
 })
 
-/** The service's description of the error; empty for a document without one. */
-const wordsOf = (text: string): string => errorMessage(text) ?? (/^\s*[[{]/u.test(text) ? "" : text)
+/** The service's description of the error; empty for a document without one, and a page by its name alone. */
+const wordsOf = (text: string): string => errorMessage(text) ?? pageIn(text) ?? (/^\s*[[{]/u.test(text) ? "" : text)
 
 /** The service's own words in one short line, without the secret that it may echo. */
 export const quoted = ({ text }: CheckAnswer, secret: string | undefined): string => {

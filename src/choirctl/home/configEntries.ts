@@ -84,3 +84,25 @@ export const addEntry = Effect.fn("addEntry")(function* (home: string, entry: Ne
     ...(fallback_for === undefined ? [] : [`models.${fallback_for}.fallback`])
   ]
 })
+
+/** Writes defaults of an agent, and returns the dotted paths that changed. */
+export const setDefaults = Effect.fn("setDefaults")(function* (
+  home: string,
+  id: AgentId,
+  defaults: Readonly<Partial<Record<"core_llm" | "llm", ResourceName>>>
+) {
+  const entries = Object.entries(defaults)
+  const write = Effect.gen(function* () {
+    const { text: before, written } = yield* readConfigText(home)
+    yield* requireKnown(sectionOf(written, "agents"), id, "agent")
+    for (const [, model] of entries) yield* requireKnown(sectionOf(written, "models"), model, "model")
+    const text = editJsonAt(
+      before,
+      entries.map(([key, model]) => [["agents", id, "defaults", key], model] as const)
+    )
+    yield* decodeFile(Config)(configPath(home), text)
+    yield* writePrivate(configPath(home), text)
+  })
+  yield* withHomeFilesLock(home)(write)
+  return entries.map(([key]) => `agents.${id}.defaults.${key}`)
+})

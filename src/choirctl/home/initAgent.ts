@@ -10,6 +10,7 @@ import { decodeFile } from "#src/shared/config/decode.ts"
 import { editJsonAt, type JsonEdit } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { createRepo } from "#src/shared/git/scaffold.ts"
+import { briefFile } from "./dailyBrief.ts"
 import { readConfigText, writePrivate } from "./homeFiles.ts"
 import { AGENT_STARTER, isFree } from "./repositories.ts"
 
@@ -20,6 +21,8 @@ export interface Choice {
   readonly dm?: ResourceName
   /** `memory.cross_read` of config.json, where the operator said whether agents read each other's memory. */
   readonly cross_read?: "all" | "none"
+  /** When its daily brief begins, such as `daily at 07:30`; without it nothing begins by itself. */
+  readonly brief?: string
 }
 
 /** An agent's entry and what else config.json needs for it. */
@@ -42,6 +45,8 @@ export interface AgentInitialized {
   readonly llm: ResourceName
   /** As config.json has it: one name, or a list whose first gets what answers nobody. */
   readonly dm: DmNames
+  /** When its daily brief begins; null where it has none, or an interrupted call left its repository. */
+  readonly daily_brief: string | null
   /** The entries of config.json that are new, as dotted paths. */
   readonly added: ReadonlyArray<string>
 }
@@ -110,6 +115,17 @@ const planDms = (config: Config, id: AgentId, choice: Choice) => {
   return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
 }
 
+/** The model of the first agent of a home, which a brief is offered for; undefined for further agents and for a model that cannot write one. */
+export const briefModel = Effect.fnUntraced(function* (home: string, choice: Choice) {
+  const { text } = yield* readConfigText(home)
+  const config = yield* decodeFile(Config)(configPath(home), text)
+  const planned = planModel(config, choice)
+  const model = planned instanceof Error ? undefined : config.models[planned.llm]
+  return model === undefined || model.provider === "offline" || Object.keys(config.agents).length > 0
+    ? undefined
+    : model
+})
+
 /** Whether this is the first agent beside another one, and config.json does not say whether they read each other's memory. */
 export const asksAboutMemory = Effect.fnUntraced(function* (home: string, id: AgentId) {
   const { text } = yield* readConfigText(home)
@@ -163,7 +179,9 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const plan = planAgent(config, home, id, choice)
   if (plan instanceof Error) return yield* plan
   const repo = join(home, "sources", "agents", id)
-  if (yield* isFree(repo, "move it elsewhere")) yield* createRepo(repo, AGENT_STARTER)
+  const fresh = yield* isFree(repo, "move it elsewhere")
+  const brief = fresh ? choice.brief : undefined
+  if (fresh) yield* createRepo(repo, AGENT_STARTER, "worktree", brief === undefined ? {} : yield* briefFile(brief))
   if (plan.new_workspace !== undefined) yield* fs.makeDirectory(plan.new_workspace, { recursive: true, mode: 0o700 })
   const shared = choice.cross_read === undefined ? [] : [[["memory", "cross_read"], choice.cross_read] as const]
   const text = editJsonAt(before, [...agentEdits(id, repo, plan), ...shared])
@@ -177,7 +195,8 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
     ...(new_dm_gateway === undefined ? [] : dms.map((name) => `dms.${name}`)),
     ...(choice.cross_read === undefined ? [] : ["memory.cross_read"])
   ]
-  return { agent_id: id, repo, workspace, llm, dm: dmEntry(plan), added } satisfies AgentInitialized
+  const dm = dmEntry(plan)
+  return { agent_id: id, repo, workspace, llm, dm, daily_brief: brief ?? null, added } satisfies AgentInitialized
 })
 
 /** Adds the agent, and reuses a repository that an interrupted call left. */

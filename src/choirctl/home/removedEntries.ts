@@ -1,7 +1,7 @@
-/** Bots and people taken out of config.json, unless something there still needs them. */
+/** Bots, people, models and agents taken out of config.json, unless something there still needs them. */
 import { Effect } from "effect"
 import { Config } from "#schema/Config.ts"
-import type { ResourceName } from "#schema/Ids.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { failed } from "#src/choirctl/terminal/failure.ts"
 import { configPath } from "#src/choirctl/terminal/root.ts"
 import { secretReferences } from "#src/shared/config/configFiles.ts"
@@ -21,9 +21,11 @@ export interface Removal {
   readonly text: string
 }
 
-const requireEntry = (written: JsonObject, section: "dms" | "gateways", name: ResourceName) => {
+const KINDS = { agents: "agent", dms: "DM", gateways: "gateway", models: "model" } as const
+
+const requireEntry = (written: JsonObject, section: keyof typeof KINDS, name: string) => {
   const names = Object.keys(sectionOf(written, section))
-  const kind = section === "dms" ? "DM" : "gateway"
+  const kind = KINDS[section]
   return names.includes(name)
     ? Effect.void
     : failed(
@@ -32,6 +34,12 @@ const requireEntry = (written: JsonObject, section: "dms" | "gateways", name: Re
         `known: ${names.join(", ") || "none"}`
       )
 }
+
+/** A secret that a removed entry named and nothing else names. */
+const unusedSecret = (left: Config, secret: unknown): string | undefined =>
+  typeof secret === "string" && secretReferences(left).every((reference) => reference.secret !== secret)
+    ? secret
+    : undefined
 
 /** A bot goes once nobody talks to it any longer. */
 export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: ResourceName) {
@@ -49,9 +57,72 @@ export const gatewayRemoval = Effect.fnUntraced(function* (home: string, name: R
     )
   const text = editJson(before, ["gateways", name], undefined)
   const { secret } = sectionOf(sectionOf(written, "gateways"), name)
-  const left = secretReferences(yield* decodeFile(Config)(path, text))
-  const isUnused = typeof secret === "string" && left.every((reference) => reference.secret !== secret)
-  return { paths: [`gateways.${name}`], agents: [], secret: isUnused ? secret : undefined, text } satisfies Removal
+  const left = yield* decodeFile(Config)(path, text)
+  return { paths: [`gateways.${name}`], agents: [], secret: unusedSecret(left, secret), text } satisfies Removal
+})
+
+/** A model goes once no agent speaks with it and no other model falls back to it. */
+export const modelRemoval = Effect.fnUntraced(function* (home: string, name: ResourceName) {
+  const path = configPath(home)
+  const { text: before, written } = yield* readConfigText(home)
+  yield* requireEntry(written, "models", name)
+  const { agents, models } = yield* decodeFile(Config)(path, before)
+  const users = [
+    ...Object.entries(agents).flatMap(([id, { defaults }]) =>
+      defaults.llm === name || defaults.core_llm === name ? [`the agent ${id}`] : []
+    ),
+    ...Object.entries(models).flatMap(([other, { fallback }]) =>
+      fallback.includes(name) ? [`the model ${other}, as its fallback`] : []
+    )
+  ]
+  if (users.length > 0)
+    return yield* failed(
+      "MODEL_IN_USE",
+      `the model ${name} is used by ${users.join(" and ")}`,
+      "choose another one first: choirctl model set <agent-id> --llm <name> --default, or edit fallback in config.json"
+    )
+  const text = editJson(before, ["models", name], undefined)
+  const { secret } = sectionOf(sectionOf(written, "models"), name)
+  const left = yield* decodeFile(Config)(path, text)
+  return { paths: [`models.${name}`], agents: [], secret: unusedSecret(left, secret), text } satisfies Removal
+})
+
+/** The entries of config.json that only this agent had, its own included: a DM at the console under its own name, and its grants. */
+const ownEntries = (written: JsonObject, id: AgentId): ReadonlyArray<ReadonlyArray<string>> => {
+  const agents = sectionOf(written, "agents")
+  const others = Object.keys(agents).filter((other) => other !== id)
+  const isShared = others.some((other) =>
+    [sectionOf(sectionOf(agents, other), "defaults")["dm"] ?? []].flat().includes(id)
+  )
+  const dm = sectionOf(sectionOf(written, "dms"), id)
+  const gateway = sectionOf(sectionOf(written, "gateways"), typeof dm["gateway"] === "string" ? dm["gateway"] : "")
+  const { cross_read } = sectionOf(written, "memory")
+  return [
+    ["agents", id],
+    ...(dm["user_id"] === id && gateway["type"] === "console" && !isShared ? [["dms", id]] : []),
+    ...(Object.hasOwn(sectionOf(sectionOf(written, "skills"), "grants"), id) ? [["skills", "grants", id]] : []),
+    ...(Array.isArray(cross_read) && cross_read.includes(id) ? [["memory", "cross_read"]] : [])
+  ]
+}
+
+/** An agent goes with what only it had in config.json. Its files, its sessions and its memory stay. */
+export const agentRemoval = Effect.fnUntraced(function* (home: string, id: AgentId) {
+  const { text: before, written } = yield* readConfigText(home)
+  yield* requireEntry(written, "agents", id)
+  const places = ownEntries(written, id)
+  const { cross_read } = sectionOf(written, "memory")
+  const readers = Array.isArray(cross_read) ? cross_read.filter((other) => other !== id) : []
+  const text = editJsonAt(
+    before,
+    places.map((place) => [place, place[0] === "memory" ? readers : undefined] as const)
+  )
+  yield* decodeFile(Config)(configPath(home), text)
+  return {
+    paths: places.map((place) => place.join(".")),
+    agents: [],
+    secret: undefined,
+    text
+  } satisfies Removal
 })
 
 /** A DM goes, and leaves the lists of the agents that have others. */

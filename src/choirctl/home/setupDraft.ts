@@ -78,3 +78,16 @@ export const openDraft = Effect.fn("openDraft")(function* (home: string) {
 /** Removes the draft, once config.json says it all. */
 export const removeDraft = (home: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(draftPath(home), { force: true })))
+
+/** The kept answer, or else the answer to the question, which is then kept. */
+export const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
+  draft: SetupDraft,
+  name: K,
+  question: Effect.Effect<NonNullable<Answers[K]>, E, R>
+) {
+  const before = draft.answers()[name]
+  if (before !== undefined && before !== null) return before
+  const answer = yield* question
+  yield* draft.keep({ [name]: answer })
+  return answer
+})

@@ -53,6 +53,10 @@ export interface ChatState {
   readonly waits: boolean
   /** Whether edge makes a report on a job, or is about to. */
   readonly reporting: boolean
+  /** The tool that edge runs. */
+  readonly tool?: string | undefined
+  /** How long edge has been doing what it does. */
+  readonly seconds?: number
   readonly cores: ReadonlyArray<string>
   readonly reports: ReadonlyArray<{ readonly job_name: string; readonly report: CoreReport }>
 }
@@ -75,15 +79,28 @@ const jobWords = (name: string, { reports }: ChatState): string => {
   return [name, ...far.filter((part) => part !== undefined)].join(" ")
 }
 
+/** Seconds after which a prompt says how long something has been going on. */
+const LONG_S = 5
+
+const lasting = (seconds: number): string =>
+  seconds < LONG_S ? "" : seconds < 60 ? ` ${seconds} s` : ` ${Math.floor(seconds / 60)} min`
+
+/** The activity of edge, in a person's words; undefined where it does nothing. */
+export const laneWords = ({ edge, reporting, tool, waits }: ChatState): string | undefined => {
+  if (waits) return "waiting for your approval"
+  if (USES_TOOL.has(edge)) return tool === undefined ? LANE_WORDS[edge] : `running ${tool.replace(/^choir-/u, "")}`
+  return reporting ? "reporting" : LANE_WORDS[edge]
+}
+
 const doing = (state: ChatState): string => {
-  const { cores, edge, reporting, reports, status, up, waits } = state
+  const { cores, reports, seconds = 0, status, up } = state
   if (!up) return "choird is not reachable"
   if (status !== "running") return status
   const count = `${cores.length} ${cores.length === 1 ? "job" : "jobs"}`
   const told = reports.length === 0 ? count : `${count}: ${cores.map((name) => jobWords(name, state)).join("; ")}`
   const jobs = cores.length === 0 ? [] : [told]
-  const lane = waits ? "waiting for your approval" : reporting && !USES_TOOL.has(edge) ? "reporting" : LANE_WORDS[edge]
-  return [...(lane === undefined ? [] : [lane]), ...jobs].join(", ")
+  const lane = laneWords(state)
+  return [...(lane === undefined ? [] : [`${lane}${lasting(seconds)}`]), ...jobs].join(", ")
 }
 
 /** The agent's name and, while it is not idle, what it does. */

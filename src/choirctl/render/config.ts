@@ -94,8 +94,10 @@ export const appliedText = (done: Applied): string => {
   return [
     head,
     ...restarted.map(restartLine),
-    ...unbuiltOf(pending).map(
-      (id) => `${id} was not restarted: its repository has new commits, and its image has not been built since.`
+    ...unbuiltOf(pending).map((id) =>
+      restarted.some(({ agent_id, outcome }) => agent_id === id && outcome === "restarted")
+        ? `${id} was restarted without the new commits of its repository: its image has not been built since.`
+        : `${id} was not restarted: its repository has new commits, and its image has not been built since.`
     ),
     ...(needs_restart.length === 0 || restarted.length > 0
       ? []

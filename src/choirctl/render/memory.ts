@@ -129,6 +129,8 @@ export const writtenText = ({ change, fact }: FactWritten): string => {
 export const deletedText = ({ id, key }: Fact): string =>
   `${key ?? id} is deleted; its history and the conversation it came from stay until you forget them`
 
+export const trustedText = ({ id, key }: Fact): string => `${key ?? id} is trusted now, and prompts may show it`
+
 /** The reach of an order, in sentences for the person who confirms it. */
 export const planText = (agent_id: AgentId, { facts, sessions }: ForgetPlan): ReadonlyArray<string> => [
   ...facts.map(({ id, key, text }) => `The fact ${key ?? id} will be deleted: ${short(text)}`),

@@ -5,7 +5,7 @@ import type { SessionDetail } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
-import { contextLine, contextShares } from "#src/shared/session/contextShares.ts"
+import { contextLabel, contextLine, contextShares } from "#src/shared/session/contextShares.ts"
 import { jobLines } from "#src/shared/session/jobText.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { bindingEntries } from "./agents.ts"
@@ -82,6 +82,7 @@ export const contextText = (context: PromptContext, color: boolean): string =>
       ({ kind, text, tokens }) => `${paint(color, "bold", `${kind}, ${tokens} tokens`)}\n${safeText(text)}\n`
     ),
     safeLine(contextLine(context)),
+    ...contextLabel(context).map((line) => safeLine(line)),
     table(
       ["PART", "COUNT", "TOKENS"],
       contextShares(context).map(({ name, parts, tokens }) => [name, String(parts), String(tokens)]),

@@ -5,15 +5,14 @@ import { SecretName } from "#schema/Ids.ts"
 import { askEngine, whyNoDocker } from "#src/choirctl/doctor/dockerChecks.ts"
 import { sandboxFix, trySandbox } from "#src/choirctl/doctor/hostChecks.ts"
 import { triedWords, tryModel } from "#src/choirctl/doctor/modelCheck.ts"
-import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceChecks.ts"
-import { type Setup, TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
+import type { Setup } from "#src/choirctl/home/initHome.ts"
 import { freeName, storedAtPreset, storedValue } from "#src/choirctl/home/keyPlace.ts"
 import { knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { apiAt, type Provider } from "#src/choirctl/home/providers.ts"
 import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
 import { type Given, keyName, known, needsKey, takesKey } from "#src/choirctl/home/setupAnswers.ts"
-import { type Answers, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
+import { type Answers, answered, openDraft, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
 import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
@@ -28,16 +27,14 @@ import {
   askKey,
   askName,
   askNext,
-  askNextForBot,
   askNextForFallback,
   askPlainProcesses,
   askPrice,
   askProvider,
   askResume,
-  askToken,
-  askUserId,
   type Next
 } from "./wizardQuestions.ts"
+import { telegramQuestions } from "./wizardTelegram.ts"
 
 /** The answers that each way on asks for again. */
 export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
@@ -49,19 +46,6 @@ export const FORGOTTEN: Readonly<Record<Next, ReadonlyArray<keyof Answers>>> = {
   keep: [],
   offline: ["endpoint", "name", "key_asked", "price", "fallback", "fallback_accepted"]
 }
-
-/** The kept answer, or else the answer to the question, which is then kept. */
-const answered = Effect.fnUntraced(function* <K extends keyof Answers, E, R>(
-  draft: SetupDraft,
-  name: K,
-  question: Effect.Effect<NonNullable<Answers[K]>, E, R>
-) {
-  const before = draft.answers()[name]
-  if (before !== undefined && before !== null) return before
-  const answer = yield* question
-  yield* draft.keep({ [name]: answer })
-  return answer
-})
 
 const NO_KEY = { key: undefined, secret: undefined }
 
@@ -188,42 +172,6 @@ const fallbackQuestion = Effect.fnUntraced(function* (
   }
 })
 
-/** Whether there is a bot, tried as far as the person wants. */
-const botQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
-  const screen = yield* Screen
-  const secret = SecretName.make(TELEGRAM_SECRET)
-  const api_root = given.telegram_api_root ?? TELEGRAM_API_ROOT
-  const without = Effect.as(draft.keep({ without_telegram: true }), false)
-  while (draft.answers().bot_accepted !== true) {
-    if (draft.answers().without_telegram === true) return false
-    const typed = yield* askToken
-    if (typed === undefined) {
-      if ((given.telegram_user_id ?? "") === "") return yield* without
-      yield* screen.note(`Set it later: choirctl secret set ${secret}`)
-      yield* draft.keep({ bot_accepted: true })
-      break
-    }
-    yield* setSecret(home, secret, typed)
-    const tried = yield* Effect.result(tryBot(api_root, typed).pipe(withProgress("asking Telegram")))
-    if (tried._tag === "Success") {
-      yield* screen.note(`The bot is @${safeLine(tried.success)}`)
-      yield* draft.keep({ bot_accepted: true })
-      break
-    }
-    yield* screen.note(`${tried.failure.problem}. ${tried.failure.fix}.`)
-    const next = yield* askNextForBot
-    if (next === "keep") yield* draft.keep({ bot_accepted: true })
-    if (next === "without") return yield* without
-  }
-  return true
-})
-
-const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
-  if (!(yield* botQuestions(home, draft, given))) return undefined
-  const user_id = yield* answered(draft, "telegram_user_id", askUserId)
-  return { user_id: user_id === "" ? undefined : user_id, token: undefined, api_root: given.telegram_api_root }
-})
-
 const AUTO = Schema.decodeSync(RuntimeConfig)({})
 
 /** A runtime that works here. One without isolation is chosen only by a person. */
@@ -237,9 +185,13 @@ const runtimeQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: G
   const docker = whyNoDocker(yield* askEngine(undefined), { ...AUTO, allow_unmapped_root: given.allow_unmapped_root })
   if (docker === undefined && !isLoopback(endpoint)) return "auto"
   yield* screen.note(`Agents cannot be isolated on this machine: ${sandbox}. Fix: ${sandboxFix(sandbox)}`)
-  const runtime = (yield* askPlainProcesses) ? "process" : "auto"
-  yield* draft.keep({ runtime })
-  return runtime
+  if (!(yield* askPlainProcesses)) {
+    // No agent could start here, so nothing is set up that would only fail later.
+    yield* screen.note("Nothing was set up, and your answers are kept. Install what is missing, then run this again.")
+    return yield* new Unsuccessful({ exit_code: EXIT.interrupted })
+  }
+  yield* draft.keep({ runtime: "process" })
+  return "process" as const
 })
 
 const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [

@@ -73,15 +73,19 @@ export const askFallback = (provider: Provider) =>
     })
   )
 
-export const askUserId = askPerson(
-  Prompt.String({
-    message: "Your Telegram user id, if you know it (Enter: pair with a code later)",
-    validate: checked(
-      (text) => text === "" || isTelegramId(text),
-      "A user id is a number, such as 123456789. Press Enter to pair with a code instead"
-    )
-  })
-)
+/** @param waits whether a code is waited for beside the question. */
+export const askUserId = (waits: boolean) =>
+  askPerson(
+    Prompt.String({
+      message: waits
+        ? "Waiting for the code. Or type your Telegram user id (Enter: pair later)"
+        : "Your Telegram user id, if you know it (Enter: pair with a code later)",
+      validate: checked(
+        (text) => text === "" || isTelegramId(text),
+        "A user id is a number, such as 123456789. Press Enter to pair with a code instead"
+      )
+    })
+  )
 
 /** A secret, or nothing when it is to follow later. */
 const askSecret = (message: string, validate: (value: string) => Effect.Effect<string, string> = Effect.succeed) =>

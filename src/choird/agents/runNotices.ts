@@ -1,27 +1,22 @@
-/** The messages of a run to the person at its DM. */
+/** The messages of a run to its agent's person. */
 import { Clock, Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
-import type { RunBindings } from "#schema/ResourceBindings.ts"
-import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { boundDms, type RunBindings } from "#schema/ResourceBindings.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
-/** An agent that runs, and the DM at which it is. */
+/** An agent that runs, and its DMs. */
 export interface Notified {
   readonly agent_id: AgentId
-  readonly bindings: Pick<RunBindings, "dm">
+  readonly bindings: Pick<RunBindings, "dm" | "dms">
 }
 
-/** Tells the person at the agent's DM, in words for somebody who has no shell. */
+/** Tells the agent's person, in words for somebody who has no shell. */
 export const tell = Effect.fnUntraced(function* ({ agent_id, bindings }: Notified, text: string) {
   const outbox = yield* Outbox
-  const { config } = yield* (yield* ConfigStore).current
-  const gateway = config.dms[bindings.dm]?.gateway
-  if (gateway === undefined) return
   const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
-  const message = { source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null }
-  yield* retryDatabase(outbox.tell({ ...message, kind: "notice" }))
+  yield* retryDatabase(outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text }))
 })
 
 /** The shortest outage to report; a restart of the server is shorter. */

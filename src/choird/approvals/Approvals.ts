@@ -187,7 +187,13 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
           )
         const row = yield* Effect.orDie(again(stored.row, stored.rev))
         const granted = row.grant_id === null ? {} : { grant_id: row.grant_id }
-        return { approval_id: row.approval_id, status: resolutionOf(row.status) ?? "pending", ...granted } as const
+        const said = row.status === "rejected" && row.reason !== null ? { reason: row.reason } : {}
+        return {
+          approval_id: row.approval_id,
+          status: resolutionOf(row.status) ?? "pending",
+          ...granted,
+          ...said
+        } as const
       }
     }
   }, onDatabase)

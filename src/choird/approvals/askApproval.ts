@@ -184,7 +184,7 @@ export const makeAsk = Effect.gen(function* () {
       const waiting = grant_id === null ? yield* rows.countPending(session_id) : 0
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current
-      const place = { state, dm: session.dm }
+      const place = { state, dms: session.dms }
       const unread = grant_id === null ? yield* countUnread(running, { agent_id, lane }, place) : 0
       if (unread >= APPROVALS_UNREAD_MAX) return { type: "unread", unread } as const
       const { canonical, hash, summary } = asked

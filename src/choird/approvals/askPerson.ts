@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
+import { type Place, unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
@@ -13,9 +14,7 @@ import { cardSource } from "./cardRows.ts"
 import { briefText, grantOfRow, shownText } from "./requestTypes.ts"
 import { isAdmin, mayDecide } from "./decider.ts"
 
-interface Place {
-  readonly gateway: ResourceName
-  readonly dm: ResourceName
+interface Asked extends Place {
   readonly in_reply_to: InboxId | null
 }
 
@@ -34,19 +33,19 @@ const askedIn = ({ cores, edge }: SessionState, { lane }: Asker): InboxId | unde
   return edge.turn?.kind === "turn" ? edge.turn.inbox_id : edge.turn?.report.inbox_id
 }
 
-/** The place of the inbox row; else the session's own DM. */
+/** The place of the inbox row; else where what nobody asked for goes. */
 const placeOf = Effect.fnUntraced(function* (
   config: Config,
   asker: Asker,
-  { dm, state }: { readonly state: SessionState; readonly dm: string | null }
+  { dms, state }: { readonly state: SessionState; readonly dms: ReadonlyArray<ResourceName> }
 ) {
   const sql = yield* SqlClient.SqlClient
   const inbox_id = askedIn(state, asker)
-  const [place] = yield* sql<Place>`SELECT gateway, dm, inbox_id::text AS in_reply_to FROM choir_control.inbox
+  const [place] = yield* sql<Asked>`SELECT gateway, dm, inbox_id::text AS in_reply_to FROM choir_control.inbox
     WHERE agent_id = ${asker.agent_id} AND inbox_id = ${rowId(inbox_id ?? "") ?? 0n}`
-  const bound = dm !== null && Object.hasOwn(config.dms, dm) ? config.dms[dm as ResourceName] : undefined
-  if (place !== undefined || bound === undefined) return place
-  return { gateway: bound.gateway, dm: dm as ResourceName, in_reply_to: null } satisfies Place
+  if (place !== undefined) return place
+  const elsewhere = yield* unaskedPlace(config, asker.agent_id, dms)
+  return elsewhere === undefined ? undefined : ({ ...elsewhere, in_reply_to: null } satisfies Asked)
 })
 
 /** Messages about approvals of an agent that wait at a DM and that no person decided; a further request there is refused. */
@@ -59,7 +58,7 @@ export const APPROVALS_UNREAD_MAX = 100
 export const countUnread = Effect.fnUntraced(function* (
   config: Config,
   asker: Asker,
-  facts: { readonly state: SessionState; readonly dm: string | null }
+  facts: { readonly state: SessionState; readonly dms: ReadonlyArray<ResourceName> }
 ) {
   const place = yield* placeOf(config, asker, facts)
   if (place === undefined) return 0
@@ -92,14 +91,16 @@ export const tellAsked = Effect.fnUntraced(function* (
   facts: {
     readonly text: string
     readonly state: SessionState
-    readonly dm: string | null
+    readonly dms: ReadonlyArray<ResourceName>
     /** The free arguments of a tool, by the image that asks. */
     freeOf(tool: string): ReadonlyArray<string>
   }
 ) {
   const place = yield* placeOf(config, row, facts)
   if (place === undefined) {
-    yield* Effect.logWarning(`nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dm}`)
+    yield* Effect.logWarning(
+      `nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dms.join(" or ")}`
+    )
     return undefined
   }
   const { agent_id, session_id } = row
@@ -138,7 +139,7 @@ export const editCard = Effect.fnUntraced(function* (
   outcome: string
 ) {
   const sql = yield* SqlClient.SqlClient
-  const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
+  const [place] = yield* sql<Asked>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
     WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND form -> 'buttons' IS NOT NULL`
   if (place === undefined) return undefined
   const { agent_id, session_id } = row
@@ -171,7 +172,7 @@ export const tellMore = Effect.fnUntraced(function* (
   heard_in?: ResourceName
 ) {
   const sql = yield* SqlClient.SqlClient
-  const [place] = yield* sql<Place>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
+  const [place] = yield* sql<Asked>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
     WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND part = 0`
   if (place === undefined || place.dm === heard_in) return undefined
   const { agent_id, session_id } = row

@@ -1,8 +1,10 @@
 /** The facts of a call that a person is asked about: all of them, as much as a card shows, and one line. Pure. */
 import type { ConfirmTool } from "#schema/Approval.ts"
 import { jobOf } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
 import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
+import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleJson, visibleLine } from "./approvalText.ts"
 import { type Argument, inTurn, rankedArguments, rankedJson, REACH_CHARS_MAX } from "./rankedArguments.ts"
 import { firstPart, shortened as withEllipsis } from "#src/shared/text/placeToCut.ts"
@@ -80,7 +82,6 @@ const inputBrief = (input: unknown, chars_max: number, free: ReadonlyArray<strin
 
 /** Sources that the reason names; a longer list stands whole behind the input. */
 const SOURCES_SHOWN_MAX = 4
-const SOURCE_CHARS_MAX = 120
 
 /** Files that a card names, and the characters of a path there. */
 const FILES_SHOWN_MAX = 3
@@ -90,14 +91,15 @@ const PATH_SHOWN_CHARS_MAX = 100
 export const confirmSummary = ({ input, tool }: ConfirmTool): string =>
   withEllipsis(`${tool} ${rankedJson(input)}`, APPROVAL_SUMMARY_CHARS_MAX)
 
-const sourcesText = (sources: ReadonlyArray<string>): string => {
+const sourcesText = (sources: ReadonlyArray<Source>): string => {
   const more = sources.length - SOURCES_SHOWN_MAX
-  const named = sources.slice(0, SOURCES_SHOWN_MAX).map((source) => withEllipsis(source, SOURCE_CHARS_MAX))
+  const named = sources.slice(0, SOURCES_SHOWN_MAX).map((source) => sourceWords(source))
   return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
 /** Why a person is asked. Whatever the reason is, it names where the text came from that the agent has read. */
-const whyText = ({ sources = [], why }: ConfirmTool): string => {
+const whyText = ({ sources: all = [], why }: ConfirmTool): string => {
+  const sources = originsOf(all)
   const read = sources.length === 0 ? "" : ` from ${sourcesText(sources)}`
   if (why === "new_recipients")
     return `it writes to an address that this account has not written to before${read === "" ? "" : `; the agent has read untrusted text${read}`}`
@@ -139,7 +141,8 @@ const filesText = ({ files = [] }: ConfirmTool, path_chars_max: number): Readonl
 
 /** All facts of a `confirm_tool`, with its whole input: whom and where it reaches first. `isCut`: commands can be kept from every network here. */
 export const confirmText = (call: ConfirmTool, isCut = cutsNetwork(), shown: string | null = null): string => {
-  const { input, sources = [] } = call
+  const { input } = call
+  const sources = originsOf(call.sources ?? [])
   return [
     headOf(call, isCut, shown),
     ...filesText(call, Number.POSITIVE_INFINITY),

@@ -59,8 +59,13 @@ const DECIDED: Readonly<Record<Resolution, string>> = {
 }
 
 /** The note to the model about a decision. */
-export const decidedNote = ({ approval_id, summary }: Told, resolution: Resolution): string =>
-  `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.`
+export const decidedNote = (
+  { approval_id, reason = null, summary }: Told & Partial<Pick<ApprovalRow, "reason">>,
+  resolution: Resolution
+): string => {
+  const said = resolution === "rejected" && reason !== null ? ` The person's reason: ${JSON.stringify(reason)}` : ""
+  return `Your proposal ${approval_id} (${summary}) ${DECIDED[resolution]}.${said}`
+}
 
 /** The message to the person, at the DM where it was asked. @param by the decider, as in ` with choirctl`. */
 export const decidedText = (

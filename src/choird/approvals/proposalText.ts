@@ -18,6 +18,18 @@ const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : 
 
 const title = (proposal: Proposal) => `proposal: ${proposalTitle(proposal)}`
 
+/** The effect of an approval, before all details. */
+const inWords = (proposal: Exclude<Proposal, { kind: "config_change" }>): string => {
+  switch (proposal.kind) {
+    case "skill":
+      return `If you approve, the agent gets the skill ${proposal.name} and restarts with it.`
+    case "tool":
+      return `If you approve, the agent gets the tool ${visibleLine(proposal.tool.manifest.llm.name)}.`
+    case "repo_change":
+      return "If you approve, the files of this branch become the agent's, and it restarts with them."
+  }
+}
+
 /** A message may show only the beginning, so the agent's own words come after what choird found. */
 const words = (proposal: Proposal) => `the agent's stated reason: ${visibleLine(reasonOf(proposal))}`
 
@@ -66,16 +78,17 @@ const flags = ({ paths, unseen }: Difference): ReadonlyArray<string> => [
 
 /** @param worded lines that choird found and the agent wrote, such as the subjects of commits. */
 export const repoText = (
-  proposal: Proposal,
+  proposal: Exclude<Proposal, { kind: "config_change" }>,
   { base, difference, ref, url }: RepoTold,
   facts: ReadonlyArray<string>,
   worded: ReadonlyArray<string> = []
 ): string =>
   [
     title(proposal),
-    `repository: ${visibleLine(url)}, ref ${ref}, from commit ${base}`,
+    inWords(proposal),
     ...flags(difference),
     ...facts,
+    `repository: ${visibleLine(url)}, ref ${ref}, from commit ${base}`,
     words(proposal),
     ...worded,
     "",

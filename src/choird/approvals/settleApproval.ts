@@ -86,7 +86,7 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     const isProposal = !rows.isConfirmation(row)
     // A proposal outlives its call: the session learns of the decision when it is resumed.
     if (status === "active" || (isProposal && status !== "closed")) {
-      yield* rows.signalResolution(resolved, resolution, isProposal ? decidedNote(row, resolution) : undefined)
+      yield* rows.signalResolution(resolved, resolution, isProposal ? decidedNote(resolved, resolution) : undefined)
       yield* sql.afterCommit(signals.wake(row.session_id))
     }
     const { config: running } = yield* config.current

@@ -6,6 +6,7 @@ import type { ResourceBindings } from "#schema/ResourceBindings.ts"
 import type { AgentId, ResourceName, SecretName } from "#schema/Ids.ts"
 import { ownAddresses } from "#src/shared/config/clearText.ts"
 import { hostWayOut } from "./hostWayOut.ts"
+import { writersAt } from "#src/shared/config/people.ts"
 import { secretsOfTools } from "#src/shared/image/toolNeeds.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 
@@ -59,6 +60,7 @@ export const agentConfig = (
   const email = own(config.email_accounts, bindings.email)
   const voice = voiceOf(config, bindings.voice_profile)
   const way_out = hostWayOut()
+  const writers = writersAt(config, bindings.dms ?? [])
   return {
     llm: bindings.llm,
     core_llm: bindings.core_llm,
@@ -78,6 +80,7 @@ export const agentConfig = (
     crash_detection_threshold_ms: config.crash_detection_threshold_ms,
     rate_limit_retry_ms: config.rate_limit_retry_ms,
     ...(way_out === undefined ? {} : { way_out }),
+    ...(writers === undefined ? {} : { writers: Object.fromEntries(writers) }),
     own_addresses: [...ownAddresses()].slice(0, OWN_ADDRESSES_MAX),
     web: offeredWeb(own(config.agents, agent_id)?.web)
   }

@@ -11,6 +11,12 @@ const EMBEDDING = `embed_attempts smallint NOT NULL DEFAULT 0, embed_after times
 const vectorsInline = (schema: string, table: string): string =>
   `ALTER TABLE ${schema}.${table} ALTER COLUMN embedding SET STORAGE MAIN`
 
+/** The indexes of a table's words, and of its documents that have none yet. */
+const wordIndexes = (schema: string, table: string): ReadonlyArray<string> => [
+  `CREATE INDEX IF NOT EXISTS ${table}_words ON ${schema}.${table} USING gin (tsv)`,
+  `CREATE INDEX IF NOT EXISTS ${table}_wordless ON ${schema}.${table} (id) WHERE tsv IS NULL`
+]
+
 /**
  * The tables of an agent's long-term memory, as idempotent statements in their order. Vectors are rows of their own: a text may have none yet,
  * or those of two models while one takes the place of the other (D37). The search path of the connection is not relied on: `schema` is quoted.
@@ -28,7 +34,8 @@ const memoryTables = (schema: string): ReadonlyArray<string> => [
     source_events text[] NOT NULL,
     chunk_index integer NOT NULL,
     text text NOT NULL,
-    tsv tsvector GENERATED ALWAYS AS (to_tsvector('english', text)) STORED,
+    -- Its words; null until choird has divided the text.
+    tsv tsvector,
     text_hash bytea NOT NULL,
     -- The worst label of its sources (D31).
     untrusted boolean NOT NULL,
@@ -39,7 +46,7 @@ const memoryTables = (schema: string): ReadonlyArray<string> => [
   )`,
   `CREATE UNIQUE INDEX IF NOT EXISTS memory_documents_place ON ${schema}.memory_documents
     (session_id, (tier = 'long_term_summary'), lane, first_rev, part)`,
-  `CREATE INDEX IF NOT EXISTS memory_documents_words ON ${schema}.memory_documents USING gin (tsv)`,
+  ...wordIndexes(schema, "memory_documents"),
   `CREATE INDEX IF NOT EXISTS memory_documents_due ON ${schema}.memory_documents (embed_after) WHERE embed_after IS NOT NULL`,
   `CREATE TABLE IF NOT EXISTS ${schema}.memory_embeddings (
     document_id uuid NOT NULL REFERENCES ${schema}.memory_documents (id) ON DELETE CASCADE,
@@ -56,7 +63,7 @@ const memoryTables = (schema: string): ReadonlyArray<string> => [
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     key text,
     text text NOT NULL,
-    tsv tsvector GENERATED ALWAYS AS (to_tsvector('english', coalesce(replace(replace(key, '.', ' '), '_', ' '), '') || ' ' || text)) STORED,
+    tsv tsvector,
     text_hash bytea NOT NULL,
     untrusted boolean NOT NULL,
     -- Who wrote it and from which event: { kind, session_id?, rev?, hash?, call_id?, who? }.
@@ -73,7 +80,7 @@ const memoryTables = (schema: string): ReadonlyArray<string> => [
   )`,
   `CREATE UNIQUE INDEX IF NOT EXISTS knowledge_documents_key ON ${schema}.knowledge_documents (key) WHERE valid_to IS NULL`,
   `CREATE UNIQUE INDEX IF NOT EXISTS knowledge_documents_call ON ${schema}.knowledge_documents (call_id) WHERE call_id IS NOT NULL`,
-  `CREATE INDEX IF NOT EXISTS knowledge_documents_words ON ${schema}.knowledge_documents USING gin (tsv)`,
+  ...wordIndexes(schema, "knowledge_documents"),
   `CREATE INDEX IF NOT EXISTS knowledge_documents_due ON ${schema}.knowledge_documents (embed_after) WHERE embed_after IS NOT NULL`,
   `CREATE TABLE IF NOT EXISTS ${schema}.knowledge_embeddings (
     document_id uuid NOT NULL REFERENCES ${schema}.knowledge_documents (id) ON DELETE CASCADE,

@@ -39,6 +39,8 @@ import { askingJobs } from "./migrations/0040_asking_jobs.ts"
 import { undeliveredOfAgent } from "./migrations/0041_undelivered_of_agent.ts"
 import { sentChats } from "./migrations/0042_sent_chats.ts"
 import { agentNumbers } from "./migrations/0043_agent_numbers.ts"
+import { documentWords } from "./migrations/0044_document_words.ts"
+import { memoryUntil } from "./migrations/0045_memory_until.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -84,7 +86,9 @@ export const MIGRATIONS = {
   "0040_asking_jobs": askingJobs,
   "0041_undelivered_of_agent": undeliveredOfAgent,
   "0042_sent_chats": sentChats,
-  "0043_agent_numbers": agentNumbers
+  "0043_agent_numbers": agentNumbers,
+  "0044_document_words": documentWords,
+  "0045_memory_until": memoryUntil
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

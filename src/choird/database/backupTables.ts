@@ -7,7 +7,7 @@ import { AgentId } from "#schema/Ids.ts"
 export const BACKUP_PAGE_BYTES = 4 * 1024 * 1024
 export const BACKUP_PAGE_ROWS_MAX = 2000
 
-/** A table with the columns that are stored, and its primary key, or the index that identifies its rows instead. */
+/** A table with the columns that are stored, all but those that follow from others, such as the words of a document, and its primary key, or the index that identifies its rows instead. */
 export interface StoredTable {
   readonly schema: string
   readonly table: string
@@ -39,7 +39,7 @@ export const storedTables = Effect.fnUntraced(function* (agents: ReadonlyArray<A
   return yield* sql<StoredTable>`
     SELECT nspname AS schema, relname AS table, quote_ident(nspname) || '.' || quote_ident(relname) AS name,
       array(SELECT attname::text FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-        AND attgenerated = '' ORDER BY attnum) AS columns,
+        AND attgenerated = '' AND atttypid <> 'tsvector'::regtype ORDER BY attnum) AS columns,
       coalesce((SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, atttypmod)) ORDER BY place)
         FROM pg_index, unnest(indkey) WITH ORDINALITY AS key (number, place)
         JOIN pg_attribute ON attrelid = c.oid AND attnum = key.number

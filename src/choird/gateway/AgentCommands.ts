@@ -12,6 +12,7 @@ import type { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { mounted, type Updated, Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Images } from "#src/choird/images/Images.ts"
@@ -183,6 +184,7 @@ const make = Effect.fnUntraced(function* () {
   const later = yield* makeLater
   const shown = yield* makeShown
   const settings = yield* makeSettings
+  const keepModel = yield* makeKeepModel
 
   const { build, onAgent, reset, updateAll } = yield* makeWork
 
@@ -236,6 +238,8 @@ const make = Effect.fnUntraced(function* () {
                 `Everything in the workspace ${name} would be deleted. Send /workspace reset ${name} yes to do it.`
               )
         }
+        case "default model":
+          return yield* later(speaker, `Making ${command.llm} the default.`, () => keepModel(command.llm, speaker))
         default:
           return yield* lasting(command, speaker)
       }
@@ -280,6 +284,22 @@ const makeShown = Effect.gen(function* () {
       return names.length === 0 ? notice("There are no secrets.") : notice(...names)
     })
   }
+})
+
+/** Makes a model the default of the agent at a chat, in config.json. */
+const makeKeepModel = Effect.gen(function* () {
+  const audit = yield* Audit
+  const edits = yield* ConfigWriter
+  return Effect.fnUntraced(function* (llm: ResourceName, speaker: Speaker) {
+    const { agent_id } = speaker
+    const who = whoIs(speaker)
+    const done = yield* Effect.result(edits.apply(who, [{ path: ["agents", agent_id, "defaults", "llm"], value: llm }]))
+    const detail = { llm, ...(Result.isFailure(done) ? { refused: "NOT_APPLIED" } : {}) }
+    yield* audit.record({ who, action: "model.default", agent_id, detail })
+    return Result.isFailure(done)
+      ? refused(done.failure)
+      : notice(`${llm} is the default model of ${agent_id} from now on.`)
+  })
 })
 
 /** Changes of the configuration. */

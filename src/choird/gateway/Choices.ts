@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { CommandWords } from "#schema/ChatCommand.ts"
+import { withPlainDigits } from "#src/shared/text/typedText.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer, Choice } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
@@ -23,7 +24,7 @@ interface Offered {
 /** The chat that was shown a list. */
 type Place = Pick<Speaker, "gateway" | "dm">
 
-const NUMBER = /^\s*#?([1-9]\d{0,17})\.?\s*$/u
+const NUMBER = /^\s*[#\u{ff03}]?(\p{Nd}{1,18})[.\u{3002}\u{ff0e}]?\s*$/u
 
 /** Whether a text may choose from a list. */
 export const isNumber = (text: string): boolean => NUMBER.test(text)
@@ -63,7 +64,8 @@ export class Choices extends Context.Service<
         const offered = waiting.get(keyOf(place))
         waiting.delete(keyOf(place))
         if (offered === undefined || (yield* monotonicMs) - offered.offered_ms > CHOICE_MS_MAX) return undefined
-        const [, number] = NUMBER.exec(text) ?? []
+        const [, digits = ""] = NUMBER.exec(text) ?? []
+        const number = withPlainDigits(digits)
         const chosen = offered.options.find((option) => option.number === number)
         return chosen === undefined ? undefined : `/${offered.words} ${chosen.value}`
       })

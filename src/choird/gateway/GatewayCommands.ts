@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer, Stream } from "effect"
 import type { Budgets } from "#schema/Config.ts"
 import { type AgentId, EDGE, type ResourceName, type SessionId } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { isPrintedEvent } from "#schema/SessionsApi.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
@@ -10,12 +11,14 @@ import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { hasSeveralPeople } from "#src/shared/config/people.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { jobSummaries } from "#src/choird/sessions/jobSummaries.ts"
-import { contextShares, contextSize } from "#src/shared/session/contextShares.ts"
-import { jobLines } from "#src/shared/session/jobText.ts"
+import { contextLabel, contextShares, contextSize } from "#src/shared/session/contextShares.ts"
+import { jobLines, waitText } from "#src/shared/session/jobText.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import type { Answer } from "./Answer.ts"
@@ -79,9 +82,13 @@ const statusText = (
   state: SessionState | undefined,
   budgets: Budgets,
   approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
+  jobs: ReadonlyArray<CoreSummary>,
   now_ms: number
 ): Answer => {
-  const cores = [...(state?.cores.keys() ?? [])]
+  const begun = jobs.filter(({ lifecycle }) => lifecycle !== "PENDING")
+  const cores = begun.map(({ job_name, provider_wait }) =>
+    provider_wait === undefined ? job_name : `${job_name} (${waitText(provider_wait)})`
+  )
   return notice(
     standing(view, now_ms),
     ...(view.reason === null ? [] : [`${view.reason}.`]),
@@ -98,8 +105,18 @@ const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
 const contextAnswer = (context: PromptContext): Answer =>
   notice(
     `The last prompt to ${context.model} has ${contextSize(context)}:`,
-    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`)
+    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`),
+    ...contextLabel(context)
   )
+
+/** The running jobs of an agent's session. */
+const makeRunning = Effect.map(EventStore, (events) =>
+  Effect.fnUntraced(function* ({ session_id }: AgentView, state: SessionState | undefined) {
+    if (state === undefined || session_id === null) return []
+    const words = yield* databaseDefect(events.jobWords(session_id, state))
+    return jobSummaries(state, words, yield* Clock.currentTimeMillis)
+  })
+)
 
 /** A list for a command whose argument is missing. */
 const makeChoice = Effect.gen(function* () {
@@ -182,7 +199,39 @@ const makeOnAgents = Effect.gen(function* () {
   })
 })
 
+/** The switch to another model, which an admin may make the default. */
+const makeSetModel = Effect.gen(function* () {
+  const models = yield* Models
+  const onAgents = yield* makeOnAgents
+  return Effect.fnUntraced(function* (llm: ResourceName, keep: boolean, speaker: Speaker) {
+    const { admin, agent_id, gateway } = speaker
+    if (keep && !admin) return refusal("Only an admin can change the default model. Leave out default to switch now.")
+    const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
+    if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
+    if (keep) return yield* onAgents({ type: "default model", llm }, speaker)
+    return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
+  })
+})
+
+/** Commands that show or remove what anybody told the agent. */
+const OF_ALL_WORDS: ReadonlySet<Command["type"]> = new Set(["memory", "forget", "events", "context"])
+
+/** Why a person may not give a command: others' words are an admin's to read and to forget. */
+const makeHindrance = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* ({ type }: Command, { agent_id, writer }: Speaker) {
+    if (!OF_ALL_WORDS.has(type)) return undefined
+    const { config: running } = yield* config.current
+    const { bindings } = yield* Effect.orDie(lifecycle.view(agent_id))
+    if (bindings === null || isAdmin(running, writer) || !hasSeveralPeople(running, boundDms(bindings)))
+      return undefined
+    return refusal(`Several people talk with ${agent_id}, so only an admin may use /${type}.`)
+  })
+})
+
 const make = Effect.fnUntraced(function* () {
+  const hindrance = yield* makeHindrance
   const choice = yield* makeChoice
   const choices = yield* Choices
   const config = yield* ConfigStore
@@ -191,26 +240,24 @@ const make = Effect.fnUntraced(function* () {
   const grants = yield* makeChatGrants
   const memory = yield* makeChatMemory
   const eventLines = yield* makeEventLines
-  const events = yield* EventStore
   const models = yield* Models
   const display = yield* makeDisplay
   const voice = yield* makeChatVoice
   const look = yield* makeLook
+  const running = yield* makeRunning
   const steer = yield* makeSteer
   const onAgents = yield* makeOnAgents
 
-  const setModel = Effect.fnUntraced(function* (llm: ResourceName, { agent_id, gateway }: Speaker) {
-    const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
-    if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
-    return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
-  })
+  const setModel = yield* makeSetModel
 
   const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
     switch (command.type) {
       case "status": {
         const { state, view } = yield* look(speaker.agent_id)
         const { budgets } = (yield* config.current).config
-        return statusText(view, state, budgets, yield* decisions.waiting(speaker), yield* Clock.currentTimeMillis)
+        const now_ms = yield* Clock.currentTimeMillis
+        const jobs = state === undefined || state.cores.size === 0 ? [] : yield* running(view, state)
+        return statusText(view, state, budgets, yield* decisions.waiting(speaker), jobs, now_ms)
       }
       case "decide":
         return yield* decisions.decide(command, speaker)
@@ -222,10 +269,7 @@ const make = Effect.fnUntraced(function* () {
         return yield* decisions.list(speaker)
       case "cores": {
         const { state, view } = yield* look(speaker.agent_id)
-        if (state === undefined || view.session_id === null) return coresText([])
-        const words = yield* databaseDefect(events.jobWords(view.session_id, state))
-        const now_ms = yield* Clock.currentTimeMillis
-        return coresText(jobSummaries(state, words, now_ms))
+        return coresText(yield* running(view, state))
       }
       case "context": {
         const { view } = yield* look(speaker.agent_id)
@@ -257,7 +301,7 @@ const make = Effect.fnUntraced(function* () {
         return notice(llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`)
       }
       case "set model":
-        return yield* setModel(command.llm, speaker)
+        return yield* setModel(command.llm, command.keep, speaker)
       case "rich":
       case "reactions":
         return yield* display(command, speaker)
@@ -274,7 +318,7 @@ const make = Effect.fnUntraced(function* () {
 
   return GatewayCommands.of({
     run: Effect.fn("GatewayCommands.run")(function* (command, speaker) {
-      const { choices: offered, ...said } = yield* answer(command, speaker)
+      const { choices: offered, ...said } = (yield* hindrance(command, speaker)) ?? (yield* answer(command, speaker))
       if (offered !== undefined) yield* choices.offer(speaker, offered.words, offered.options)
       return said
     })

@@ -1,12 +1,11 @@
 /** The path of messages from gateways to agents; choird itself answers if no agent can (R42, R45). */
-import { Clock, Context, Effect, Layer, Metric } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { Audit } from "#src/choird/logs/Audit.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
@@ -20,9 +19,10 @@ import { GatewayCommands } from "./GatewayCommands.ts"
 import { type Edited, Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
-import { Pairings } from "./Pairings.ts"
+import { makeRefused } from "./refusedMessage.ts"
+import { makeKnownCode, makeStranger } from "./codesOfArrivals.ts"
 import { Presence } from "./Presence.ts"
-import { type Route, route, USER_ID_CHARS_MAX } from "./route.ts"
+import { type Route, route } from "./route.ts"
 import { Transcriber } from "./Transcriber.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
@@ -40,12 +40,6 @@ const numbersOf = ({ message_id, thread_id }: Arrival) => ({
   ...(message_id === undefined ? {} : { message_id }),
   ...(thread_id === undefined ? {} : { thread_id })
 })
-
-/** The text of a stranger that may be a code: in a private chat, and the sender's own. */
-const pairingText = ({ forwarded, group, text }: Arrival) =>
-  forwarded === true || group !== undefined || text === undefined ? "" : text
-
-const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 
 export class Gateways extends Context.Service<
   Gateways,
@@ -82,30 +76,6 @@ const makeTell = Effect.map(
     ) =>
       outbox.tell({ ...message, gateway, source_id: sourceOf(gateway, { id }), in_reply_to: null })
 )
-
-/** Audits a message that no agent gets, without its text (R77). */
-const makeRefused = Effect.map(
-  Audit,
-  (audit) => (gateway: ResourceName, kind: string, agent_id: AgentId | undefined, who: Record<string, string>) =>
-    audit.record({
-      who: `gateway:${gateway}`,
-      action: "gateway.message",
-      ...(agent_id === undefined ? {} : { agent_id }),
-      detail: { refused: kind, ...who }
-    })
-)
-
-/** The handling of a stranger's message: a pairing code lets the sender in, everything else is dropped. */
-const makeStranger = Effect.gen(function* () {
-  const pairings = yield* Pairings
-  const refused = yield* makeRefused
-  return Effect.fnUntraced(function* (gateway: ResourceName, arrival: Arrival) {
-    const { user_id } = arrival
-    if (yield* pairings.redeem(gateway, user_id, pairingText(arrival))) return
-    yield* Metric.update(strangers, 1)
-    yield* refused(gateway, "STRANGER", undefined, { user_id: user_id.slice(0, USER_ID_CHARS_MAX) })
-  })
-})
 
 /** The notices about edits that reach no agent. */
 const EDIT_PROBLEMS: Readonly<Partial<Record<Edited, string>>> = {
@@ -164,12 +134,19 @@ const makeStore = Effect.gen(function* () {
         join: joinOf(arrival, files[index]?.problem, messages[index + 1]?.arrival)
       }))
     )
+    // Messages that came together get one line.
+    const told = new Set<ResourceName>()
     for (const [index, message] of messages.entries()) {
       const stored = received[index]
       const problem = files[index]?.problem
       if (problem !== undefined)
         yield* tell(gateway, { id: `${message.arrival.id}/file` }, { ...message, kind: "notice", text: problem })
-      if (stored?.type === "queued" && stored.taken !== true)
+      if (stored?.type === "queued" && message.kept !== undefined && !told.has(message.dm)) {
+        told.add(message.dm)
+        const text = message.kept
+        yield* tell(gateway, { id: `${message.arrival.id}/kept` }, { ...message, kind: "notice", text })
+      }
+      if (stored?.type === "queued" && stored.taken !== true && message.kept === undefined)
         yield* presence.asked(message.dm, message.agent_id, stored.inbox_id)
       if (stored?.type !== "full") continue
       yield* refused(gateway, "QUEUE_FULL", message.agent_id, { dm: message.dm })
@@ -245,7 +222,14 @@ const makeToJob = Effect.gen(function* () {
   const askedInTopic = yield* makeAskedInTopic
   return Effect.fnUntraced(function* (to: Route, { edited, file, group, thread_id }: Arrival): Effect.fn.Return<Route> {
     // Words of others, which a reply brings as well, are nobody's answer: they go to the agent with their mark.
-    if (to.type !== "message" || edited === true || to.forwarded === true || group !== undefined) return to
+    if (
+      to.type !== "message" ||
+      to.kept !== undefined ||
+      edited === true ||
+      to.forwarded === true ||
+      group !== undefined
+    )
+      return to
     const job = yield* askedInTopic(to.dm, thread_id)
     if (job === undefined) return to
     const { agent_id, dm, text } = to
@@ -293,6 +277,7 @@ const make = Effect.fnUntraced(function* () {
   const held = yield* makeHeldMessages
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
+  const knownCode = yield* makeKnownCode
   const refused = yield* makeRefused
   const store = yield* makeStore
   const stranger = yield* makeStranger
@@ -344,18 +329,23 @@ const make = Effect.fnUntraced(function* () {
         yield* edit(gateway, arrival, to)
         continue
       }
+      const code = to.type === "ignore" || to.type === "stranger" ? undefined : yield* knownCode(gateway, arrival, to)
+      if (code !== undefined && "dm" in to) {
+        yield* tell(gateway, arrival, { ...to, kind: "refusal", text: code })
+        continue
+      }
       switch (to.type) {
         case "ignore":
           break
         case "stranger":
-          yield* stranger(gateway, arrival)
+          yield* stranger(running, gateway, arrival)
           break
         case "message":
           messages.push({ arrival, ...to })
           break
         case "refuse":
           yield* refused(gateway, to.kind, to.agent_id, { dm: to.dm })
-          yield* tell(gateway, arrival, { ...to, kind: "refusal" })
+          yield* tell(gateway, to.once === undefined ? arrival : { id: to.once }, { ...to, kind: "refusal" })
           break
         case "say":
           yield* tell(gateway, arrival, { ...to, kind: "notice" })

@@ -2,12 +2,13 @@
  * Codes by which a person that the operator let in becomes a DM of config.json. A code is good once, for one bot, for ten minutes and for
  * few guesses; it is kept in memory, so that a restart of choird ends it.
  */
-import { createHash, randomInt, timingSafeEqual } from "node:crypto"
 import { Clock, Context, Effect, FiberSet, Layer, Option, Result, Schema } from "effect"
 import { type Config } from "#schema/Config.ts"
 import type { PairDm } from "#schema/DmsApi.ts"
 import { AgentId, type ResourceName } from "#schema/Ids.ts"
 import { dmList } from "#schema/ResourceBindings.ts"
+import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { isGroup } from "#src/shared/config/people.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { withDm } from "#src/choird/agents/bindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -15,30 +16,19 @@ import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
-import { BoundedMap } from "#src/shared/boundedMap.ts"
+import {
+  makePairingCodes,
+  PAIRINGS_WAITING_MAX,
+  type PairingCodes,
+  spoiltText,
+  type WaitingCode
+} from "./pairingCodes.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-
-const PAIRING_MS_MAX = 600_000
-/** Wrong codes of one user within PAIRING_MS_MAX, and of all users of a bot together, which end its codes. */
-const PAIRING_TRIES_MAX = 5
-const PAIRING_BOT_TRIES_MAX = 50
-/** Users whose tries are remembered, and codes that wait at once. */
-const PAIRING_USERS_MAX = 1000
-const PAIRINGS_WAITING_MAX = 16
-
-/** Without letters that look like others. */
-const LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-const HALF_CHARS = 4
-
-/** `ABCD-EFGH`, also in lowercase, with a blank or nothing for the dash, or behind /start as a link sends it. Only letters of codes are one, so that few words are. */
-const CODE = new RegExp(
-  `^\\s*(?:/start(?:@\\w{1,64})?\\s+)?([${LETTERS}]{${HALF_CHARS}})[\\s\\p{Pd}\\u2212]{0,3}([${LETTERS}]{${HALF_CHARS}})\\s*$`,
-  "iu"
-)
+import { PAIRING_MS_MAX, pairingCodeIn } from "#src/shared/text/pairingCode.ts"
 
 /** The refusal to make a code, with what to do about it. `kind` is also the API's error type. */
 export class PairingRefused extends Schema.TaggedError<PairingRefused>()("PairingRefused", {
-  kind: Schema.Literals(["UNKNOWN_GATEWAY", "DM_EXISTS", "UNKNOWN_AGENT", "TOO_MANY"]),
+  kind: Schema.Literals(["UNKNOWN_GATEWAY", "DM_EXISTS", "UNKNOWN_AGENT", "GROUP", "TOO_MANY"]),
   reason: Schema.String,
   hint: Schema.String
 }) {
@@ -47,38 +37,22 @@ export class PairingRefused extends Schema.TaggedError<PairingRefused>()("Pairin
   }
 }
 
-interface Waiting extends PairDm {
-  readonly digest: Buffer
-  readonly until_ms: number
+/** A text that somebody wrote in a group. */
+interface GroupText {
+  readonly chat_id: string
+  readonly writer: ResourceName | undefined
+  readonly user_id: string
+  readonly text: string
 }
 
 export interface Offered {
   readonly code: string
   readonly until_ms: number
   readonly agent_id: AgentId | undefined
+  /** The DMs that the agent has already. */
+  readonly shares: ReadonlyArray<ResourceName>
   /** Why an earlier code of the bot ended that nobody used; absent where none did. */
   readonly warning?: string
-}
-
-/** A code that strangers ended by guessing before anybody used it. */
-interface Spoilt extends Pick<PairDm, "gateway" | "name"> {
-  readonly until_ms: number
-}
-
-/** How long a code that strangers ended is in the warnings. */
-const SPOILT_MS = 86_400_000
-
-const spoiltText = ({ gateway, name }: Spoilt): string =>
-  `the pairing code of ${name} ended unused: strangers sent ${PAIRING_BOT_TRIES_MAX} wrong codes to ${gateway}; make another one with choirctl dm pair ${name} --gateway ${gateway}, and use it at once`
-
-const digestOf = (code: string) => createHash("sha256").update(code).digest()
-
-const newCode = () => Array.from({ length: 2 * HALF_CHARS }, () => LETTERS.charAt(randomInt(LETTERS.length))).join("")
-
-/** The code in a text of a stranger, or undefined for a text that cannot be one. */
-const codeIn = (text: string): string | undefined => {
-  const [, first, second] = CODE.exec(text) ?? []
-  return first === undefined || second === undefined ? undefined : `${first}${second}`.toUpperCase()
 }
 
 export class Pairings extends Context.Service<
@@ -91,6 +65,17 @@ export class Pairings extends Context.Service<
      * Everybody else hears nothing.
      */
     redeem(gateway: ResourceName, user_id: string, text: string): Effect.Effect<boolean>
+    /**
+     * Takes a text of a group without a DM. True if it was a code for a group, from an admin or from a person of the agent: the group becomes a DM.
+     * @param writer the writer's own DM, where they have one
+     */
+    redeemGroup(gateway: ResourceName, group: GroupText): Effect.Effect<boolean>
+    /** The name and the agent of the code that a text of a known person is; undefined for any other text. The code stays good. */
+    recognise(
+      gateway: ResourceName,
+      user_id: string,
+      text: string
+    ): Effect.Effect<Pick<PairDm, "name" | "agent_id"> | undefined>
     /** The codes that strangers ended, each until its name gets another one, for a day. */
     readonly problems: Effect.Effect<ReadonlyArray<string>>
   }
@@ -103,6 +88,33 @@ export class Pairings extends Context.Service<
 
 const refuse = (kind: PairingRefused["kind"], reason: string, hint: string) =>
   new PairingRefused({ kind, reason, hint })
+
+/** The DMs of an agent's defaults. */
+const usualDms = ({ agents }: Config, agent_id: AgentId | undefined): ReadonlyArray<ResourceName> =>
+  agent_id !== undefined && Object.hasOwn(agents, agent_id) ? dmList(agents[agent_id]?.defaults.dm) : []
+
+/** A group has an agent of its own, since everybody who writes there takes part in the agent's one conversation. */
+const groupProblem = (config: Config, { admin, gateway, group, name }: PairDm, agent_id: AgentId | undefined) => {
+  const known = usualDms(config, agent_id)
+  const groups = known.filter((dm) => isGroup(config, dm))
+  const people = known.filter((dm) => !isGroup(config, dm))
+  const own = `choirctl agent init ${name}-agent, then choirctl dm pair ${name} --gateway ${gateway}`
+  if (group !== true)
+    return groups.length === 0
+      ? undefined
+      : refuse("GROUP", `${agent_id} is the agent of the group ${groups[0]}`, "choose another agent with --agent")
+  if (admin)
+    return refuse("GROUP", "a group cannot be an admin, since each of its members would be one", "leave out --admin")
+  if (agent_id === undefined)
+    return refuse("GROUP", "a group needs an agent of its own", `${own} --group --agent ${name}-agent`)
+  return people.length === 0
+    ? undefined
+    : refuse(
+        "GROUP",
+        `${agent_id} talks with ${people.join(", ")} in private, and everybody in a group would take part in that conversation`,
+        `give the group an agent of its own: ${own} --group --agent ${name}-agent`
+      )
+}
 
 /** Why a DM cannot be paired, from the configuration. */
 const problemOf = ({ agents, dms, gateways }: Config, { agent_id, gateway, name }: PairDm) => {
@@ -118,27 +130,15 @@ const problemOf = ({ agents, dms, gateways }: Config, { agent_id, gateway, name 
   return undefined
 }
 
-/** Counts wrong codes, so that nobody can guess one. */
-const makeTries = () => {
-  const users = new BoundedMap<string, { readonly since_ms: number; readonly count: number }>(PAIRING_USERS_MAX)
-  return {
-    /** True while this user may try once more; counts the try. */
-    may: (key: string, now_ms: number, max: number) => {
-      const { count, since_ms } = users.get(key) ?? { count: 0, since_ms: now_ms }
-      const fresh = now_ms - since_ms > PAIRING_MS_MAX
-      users.set(key, fresh ? { count: 1, since_ms: now_ms } : { count: count + 1, since_ms })
-      return fresh || count < max
-    }
-  }
-}
-
 /** Writes a DM into config.json, and binds it to its agent. */
 const makeBind = Effect.gen(function* () {
   const config = yield* ConfigStore
   const edits = yield* ConfigWriter
   const lifecycle = yield* Lifecycle
   const outbox = yield* Outbox
-  return Effect.fnUntraced(function* ({ admin, agent_id, gateway, name }: PairDm, user_id: string) {
+  return Effect.fnUntraced(function* ({ admin, agent_id, gateway, group, name }: PairDm, user_id: string) {
+    const who = group === true ? "This group is" : "You are"
+    const first = group === true ? "Mention me or reply to me, and" : "Write to"
     const { agents } = (yield* config.current).config
     const earlier = agent_id === undefined ? [] : dmList(agents[agent_id]?.defaults.dm)
     const dm = [...earlier, name]
@@ -160,102 +160,132 @@ const makeBind = Effect.gen(function* () {
         text,
         in_reply_to: null
       })
-    if (agent_id === undefined) return yield* tell("done", `You are in, as ${name}. No agent is here yet.`)
-    if (!isUp) return yield* tell("done", `You are in, as ${name}. ${agent_id} is not running at the moment.`)
+    if (agent_id === undefined) return yield* tell("done", `${who} in, as ${name}. No agent is here yet.`)
+    if (!isUp) return yield* tell("done", `${who} in, as ${name}. ${agent_id} is not running at the moment.`)
     const { bindings } = running.value
     const also = bindings === null ? {} : withDm(bindings, name)
     const restarted = yield* Effect.result(lifecycle.restart(agent_id, also))
     return yield* tell(
       "done",
       Result.isSuccess(restarted)
-        ? `You are in, as ${name}. Write to ${agent_id}; /help lists what else you can send.`
-        : `You are in, as ${name}. ${agent_id} could not be restarted to let you in: ${restarted.failure.message}.`
+        ? `${who} in, as ${name}. ${first} ${agent_id}${group === true ? " answers everybody here" : ""}; /help lists what else you can send.`
+        : `${who} in, as ${name}. ${agent_id} could not be restarted for it: ${restarted.failure.message}.`
     )
   })
 })
 
-const make = Effect.fnUntraced(function* () {
+/** Lets a person or a group in. */
+const makeLetIn = Effect.gen(function* () {
   const audit = yield* Audit
   const bind = yield* makeBind
-  const config = yield* ConfigStore
   const fibers = yield* FiberSet.make<void>()
-  const tries = makeTries()
-  let waiting: ReadonlyArray<Waiting> = []
-  let spoilt: ReadonlyArray<Spoilt> = []
-  const spoiltAt = (now_ms: number) => spoilt.filter(({ until_ms }) => until_ms > now_ms)
-
   const record = (gateway: ResourceName, detail: Readonly<Record<string, string | boolean>>) =>
     audit.record({ who: `gateway:${gateway}`, action: "dm.pair", detail })
-
-  /** The code's row, compared in the same time whatever the text is. */
-  const find = (gateway: ResourceName, code: string, now_ms: number) => {
-    const digest = digestOf(code)
-    return waiting
-      .filter((row) => row.gateway === gateway && row.until_ms > now_ms)
-      .reduce<Waiting | undefined>((found, row) => (timingSafeEqual(row.digest, digest) ? row : found), undefined)
-  }
-
-  return Pairings.of({
-    problems: Effect.map(monotonicMs, (now_ms) => spoiltAt(now_ms).map(spoiltText)),
-    offer: Effect.fn("Pairings.offer")(function* (dm) {
-      const { config: running } = yield* config.current
-      const problem = problemOf(running, dm)
-      if (problem !== undefined) return yield* problem
-      const now_ms = yield* monotonicMs
-      const others = waiting.filter((row) => row.until_ms > now_ms && row.name !== dm.name)
-      if (others.length >= PAIRINGS_WAITING_MAX)
-        return yield* refuse("TOO_MANY", `${others.length} codes are already waiting`, "use one, or wait ten minutes")
-      const code = newCode()
-      const agents = Object.keys(running.agents)
-      const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined
-      const agent_id = dm.agent_id ?? only
-      const until_ms = now_ms + PAIRING_MS_MAX
-      const told_ms = (yield* Clock.currentTimeMillis) + PAIRING_MS_MAX
-      const row = { ...dm, ...(agent_id === undefined ? {} : { agent_id }), digest: digestOf(code), until_ms }
-      waiting = [...others, row]
-      const earlier = spoiltAt(now_ms).find(({ gateway }) => gateway === dm.gateway)
-      spoilt = spoiltAt(now_ms).filter(({ name }) => name !== dm.name)
-      yield* audit.record({
-        who: "operator",
-        action: "dm.pair",
-        detail: { offered: dm.name, gateway: dm.gateway, admin: dm.admin }
-      })
-      return {
-        code: `${code.slice(0, HALF_CHARS)}-${code.slice(HALF_CHARS)}`,
-        until_ms: told_ms,
-        agent_id,
-        ...(earlier === undefined ? {} : { warning: spoiltText(earlier) })
-      }
-    }),
-    redeem: Effect.fn("Pairings.redeem")(function* (gateway, user_id, text) {
-      const code = codeIn(text)
-      const now_ms = yield* monotonicMs
-      if (code === undefined || !waiting.some((row) => row.gateway === gateway && row.until_ms > now_ms)) return false
-      if (!tries.may(`${gateway} ${user_id}`, now_ms, PAIRING_TRIES_MAX)) return false
-      const row = find(gateway, code, now_ms)
-      if (row === undefined) {
-        yield* record(gateway, { refused: "WRONG_CODE", user_id })
-        if (tries.may(gateway, now_ms, PAIRING_BOT_TRIES_MAX)) return false
-        const ended = waiting.filter((one) => one.gateway === gateway && one.until_ms > now_ms)
-        waiting = waiting.filter((one) => one.gateway !== gateway)
-        spoilt = [
-          ...spoiltAt(now_ms).filter(({ name }) => !ended.some((one) => one.name === name)),
-          ...ended.map(({ name }) => ({ gateway, name, until_ms: now_ms + SPOILT_MS }))
-        ].slice(-PAIRINGS_WAITING_MAX)
-        for (const one of ended) yield* record(gateway, { refused: "CODE_ENDED", name: one.name })
-        return false
-      }
-      waiting = waiting.filter((one) => one !== row)
+  return {
+    record,
+    letIn: Effect.fnUntraced(function* (row: WaitingCode, chat_id: string, user_id: string) {
+      const { gateway } = row
       yield* record(gateway, { paired: row.name, user_id, admin: row.admin })
       // The configuration is read and written beside the poll: it may take as long as its repositories do.
-      const bound = Effect.catchCause(bind(row, user_id), (cause) =>
+      const bound = Effect.catchCause(bind(row, chat_id), (cause) =>
         Effect.andThen(
           record(gateway, { refused: "NOT_APPLIED", paired: row.name }),
           Effect.logError(`${row.name} could not be paired; make another code with choirctl dm pair`, cause)
         )
       )
       yield* FiberSet.run(fibers, logDeath("a pairing")(bound))
+    })
+  }
+})
+
+/** Makes codes for an operator. */
+const makeOffer = Effect.fnUntraced(function* (codes: PairingCodes) {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  return Effect.fn("Pairings.offer")(function* (dm: PairDm): Effect.fn.Return<Offered, PairingRefused> {
+    const { config: running } = yield* config.current
+    const problem = problemOf(running, dm)
+    if (problem !== undefined) return yield* problem
+    const now_ms = yield* monotonicMs
+    const waiting = codes.waiting(dm.name, now_ms)
+    if (waiting >= PAIRINGS_WAITING_MAX)
+      return yield* refuse("TOO_MANY", `${waiting} codes are already waiting`, "use one, or wait ten minutes")
+    const agents = Object.keys(running.agents)
+    const only = agents.length === 1 && agents[0] !== undefined ? AgentId.make(agents[0]) : undefined
+    const agent_id = dm.agent_id ?? only
+    const mixed = groupProblem(running, dm, agent_id)
+    if (mixed !== undefined) return yield* mixed
+    const told_ms = (yield* Clock.currentTimeMillis) + PAIRING_MS_MAX
+    const warning = codes.spoilt(now_ms).find(({ gateway }) => gateway === dm.gateway)
+    const code = codes.add({ ...dm, ...(agent_id === undefined ? {} : { agent_id }) }, now_ms)
+    yield* audit.record({
+      who: "operator",
+      action: "dm.pair",
+      detail: { offered: dm.name, gateway: dm.gateway, admin: dm.admin }
+    })
+    return {
+      code,
+      until_ms: told_ms,
+      agent_id,
+      shares: usualDms(running, agent_id),
+      ...(warning === undefined ? {} : { warning: spoiltText(warning) })
+    }
+  })
+})
+
+const make = Effect.fnUntraced(function* () {
+  const config = yield* ConfigStore
+  const codes = makePairingCodes()
+  const offer = yield* makeOffer(codes)
+  const { letIn, record } = yield* makeLetIn
+
+  /** The code that a text may be, while this user may try one and one waits. */
+  const tried = (gateway: ResourceName, user_id: string, text: string, now_ms: number) => {
+    const code = pairingCodeIn(text)
+    return code !== undefined && codes.good(gateway, now_ms).length > 0 && codes.mayTry(gateway, user_id, now_ms)
+      ? code
+      : undefined
+  }
+
+  return Pairings.of({
+    problems: Effect.map(monotonicMs, (now_ms) => codes.spoilt(now_ms).map(spoiltText)),
+    offer,
+    redeem: Effect.fn("Pairings.redeem")(function* (gateway, user_id, text) {
+      const now_ms = yield* monotonicMs
+      const code = tried(gateway, user_id, text, now_ms)
+      if (code === undefined) return false
+      const row = codes.take(code, codes.good(gateway, now_ms, false))
+      if (row === undefined) {
+        yield* record(gateway, { refused: "WRONG_CODE", user_id })
+        for (const name of codes.wrong(gateway, now_ms)) yield* record(gateway, { refused: "CODE_ENDED", name })
+        return false
+      }
+      yield* letIn(row, user_id, user_id)
       return true
+    }),
+    redeemGroup: Effect.fn("Pairings.redeemGroup")(function* (gateway, { chat_id, text, user_id, writer }) {
+      const now_ms = yield* monotonicMs
+      const code = tried(gateway, user_id, text, now_ms)
+      if (code === undefined) return false
+      const { config: running } = yield* config.current
+      const good = codes.good(gateway, now_ms, true)
+      const own = good.filter(
+        ({ agent_id }) =>
+          writer !== undefined && (isAdmin(running, writer) || usualDms(running, agent_id).includes(writer))
+      )
+      const row = codes.take(code, own)
+      if (row === undefined) {
+        const refused = codes.find(code, good) === undefined ? "WRONG_CODE" : "NOT_ADMIN"
+        yield* record(gateway, { refused, user_id })
+        return false
+      }
+      yield* letIn(row, chat_id, user_id)
+      return true
+    }),
+    recognise: Effect.fn("Pairings.recognise")(function* (gateway, user_id, text) {
+      const now_ms = yield* monotonicMs
+      const code = tried(gateway, user_id, text, now_ms)
+      return code === undefined ? undefined : codes.find(code, codes.good(gateway, now_ms))
     })
   })
 })

@@ -33,10 +33,11 @@ export interface Attached {
   readonly problem?: string
 }
 
-/** The folder that an agent works in, as its run began with it. */
-export const workspaceOf = (running: Config, { bindings, started_with }: AgentView): string | undefined => {
+/** The folder that an agent works in, as its run began with it, or as its next start finds it. */
+export const workspaceOf = (running: Config, { agent_id, bindings, started_with }: AgentView): string | undefined => {
   const { workspaces } = started_with ?? running
-  const name = bindings?.workspace
+  const usual = Object.hasOwn(running.agents, agent_id) ? running.agents[agent_id]?.defaults.workspace : undefined
+  const name = bindings?.workspace ?? usual
   return name !== undefined && Object.hasOwn(workspaces, name) ? workspaces[name]?.path : undefined
 }
 

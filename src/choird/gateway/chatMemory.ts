@@ -1,7 +1,16 @@
 /** The commands of a chat for its agent's memory: show it, say where it came from, forget parts of it. */
-import { Effect, Schema } from "effect"
-import { type Fact, FactKey, Forget, type ForgetPlan, type ForgetReceipt, type MemoryHit } from "#schema/Memory.ts"
+import { Effect, Option, Schema } from "effect"
+import {
+  type DocumentId,
+  type Fact,
+  FactKey,
+  Forget,
+  type ForgetPlan,
+  type ForgetReceipt,
+  type MemoryHit
+} from "#schema/Memory.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
@@ -24,6 +33,9 @@ const FOUND_TOKENS = 75
 const LOOK_MINUTES_MAX = 2
 const LOOKS_MAX = 256
 
+/** `/memory keep 3` */
+const KEEP = /^keep\s+(\d{1,3})$/iu
+
 const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
@@ -37,12 +49,12 @@ const day = (instant: string) => instant.slice(0, 10)
 
 const count = (number: number, one: string) => `${number} ${one}${number === 1 ? "" : "s"}`
 
-const factLine = ({ created_at, key, text, untrusted }: Fact) =>
-  `${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", untrusted" : ""})`
+const factLine = ({ created_at, key, text, untrusted }: Fact, place: number) =>
+  `${place + 1}. ${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", untrusted" : ""})`
 
 /** A hit with the part of it that has the words looked for. */
 const hitLine = (query: string) => {
-  const words = [...wordsIn(query)].map((lexeme) => ({ lexeme, found: 0, weight: 1 }))
+  const words = [...wordsIn(query)].map((word) => ({ lexemes: [word] }))
   return (hit: MemoryHit) => foundLine({ ...hit, text: excerpt(hit.text, words, FOUND_TOKENS) })
 }
 
@@ -92,19 +104,40 @@ export const makeChatMemory = Effect.gen(function* () {
   const forgetting = yield* Forgetting
   const knowledge = yield* Knowledge
   const recall = yield* Recall
+  const audit = yield* Audit
   const looks = new BoundedMap<string, Look>(LOOKS_MAX)
+  /** The facts of the newest list that each person has seen, by their numbers. */
+  const listed = new BoundedMap<string, ReadonlyArray<DocumentId>>(LOOKS_MAX)
   /** In a group, nobody confirms what somebody else looked at. */
   const lookerOf = ({ agent_id, dm, gateway, writer }: Speaker) => `${agent_id} ${gateway} ${dm} ${writer}`
 
-  const known = Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+  const known = Effect.fnUntraced(function* (speaker: Speaker) {
+    const { agent_id } = speaker
     const facts = yield* databaseDefect(knowledge.list(agent_id, { limit: LISTED_MAX }))
+    listed.set(
+      lookerOf(speaker),
+      facts.map(({ id }) => id)
+    )
     const { chunks, facts: all, sessions, summaries } = yield* databaseDefect(contents.summary(agent_id))
     if (all + chunks + summaries === 0) return notice("I remember nothing beyond this conversation yet.")
     return notice(
       ...(facts.length === 0 ? [] : ["What I know:", ...facts.map(factLine)]),
       ...(all > facts.length ? [`and ${count(all - facts.length, "more fact")}`] : []),
+      ...(facts.some(({ untrusted }) => untrusted) ? ["/memory keep <number> takes an untrusted fact for true."] : []),
       `I also remember ${count(sessions, "earlier conversation")}. /memory <words> searches everything, /forget <words> removes it.`
     )
+  })
+
+  /** Takes a fact for true that the same person has seen under this number. */
+  const keep = Effect.fnUntraced(function* (place: number, speaker: Speaker) {
+    const { agent_id, gateway } = speaker
+    const id = listed.get(lookerOf(speaker))?.[place - 1]
+    if (id === undefined) return refusal(`There is no fact ${place} in the list. Send /memory to see it.`)
+    const fact = Option.getOrUndefined(yield* databaseDefect(knowledge.trust(agent_id, { id })))
+    if (fact === undefined) return refusal(`Fact ${place} has changed since you saw it. Send /memory to see the list.`)
+    const detail = { document_id: fact.id }
+    yield* audit.record({ who: `gateway:${gateway}`, action: "memory.trust", agent_id, detail })
+    return notice(`I take it for true: ${short(fact.text)}`)
   })
 
   const found = Effect.fnUntraced(function* (query: string, { agent_id }: Speaker) {
@@ -155,9 +188,12 @@ export const makeChatMemory = Effect.gen(function* () {
   })
 
   return {
-    /** The facts of the agent, or what it remembers of some words. */
-    memory: (query: string | undefined, speaker: Speaker) =>
-      query === undefined ? known(speaker) : found(query, speaker),
+    /** The facts of the agent, what it remembers of some words, or a fact of the list that a person takes for true. */
+    memory: (query: string | undefined, speaker: Speaker) => {
+      const place = KEEP.exec(query ?? "")?.[1]
+      if (place !== undefined) return keep(Number(place), speaker)
+      return query === undefined ? known(speaker) : found(query, speaker)
+    },
     /** Shows what would be forgotten, and forgets it at a yes to that. */
     forget: (text: string, speaker: Speaker) =>
       text.toLowerCase() === "yes" ? confirmed(speaker) : plan(text, speaker)

@@ -1,12 +1,16 @@
 /** Orders of a chat to the running session of its agent, with answers in words for a person. */
 import { Effect, Option } from "effect"
-import type { AgentId } from "#schema/Ids.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Order } from "#src/choird/sessions/Order.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
+import { writersAt } from "#src/shared/config/people.ts"
+import { writtenBy } from "#src/shared/text/writtenBy.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import { choose, numbered } from "./Choices.ts"
 import type { Answer } from "./Answer.ts"
@@ -37,6 +41,12 @@ export const orderOf = (
   }
 }
 
+/** An order with the name of the person whose words it brings, where several people talk to the agent. */
+const signed = (order: Order, writer: ResourceName | undefined): Order =>
+  order.type === "Inject" || order.type === "Answer"
+    ? { ...order, content: writtenBy({ text: order.content, writer }) }
+    : order
+
 /** An agent with the state of its session, as far as it has one. */
 export const makeLook = Effect.gen(function* () {
   const events = yield* EventStore
@@ -54,10 +64,14 @@ export const makeLook = Effect.gen(function* () {
 /** Gives an order to the session of the speaker's agent. */
 export const makeSteer = Effect.gen(function* () {
   const audit = yield* Audit
+  const config = yield* ConfigStore
   const look = yield* makeLook
   const steering = yield* Steering
-  return Effect.fnUntraced(function* (order: Order, { agent_id, gateway, request_id }: Speaker) {
+  return Effect.fnUntraced(function* (wanted: Order, { agent_id, gateway, request_id, writer }: Speaker) {
     const { state, view } = yield* look(agent_id)
+    const people =
+      view.bindings === null ? undefined : writersAt((yield* config.current).config, boundDms(view.bindings))
+    const order = signed(wanted, people?.get(writer))
     const { session_id } = view
     if (session_id === null) {
       const entry = { who: `gateway:${gateway}`, action: "session.steer", agent_id }

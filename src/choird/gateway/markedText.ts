@@ -3,6 +3,7 @@
  * split is arithmetic. What is not understood stays as it was written. Pure.
  */
 import { placeToCut } from "#src/shared/text/placeToCut.ts"
+import { alignedTable } from "./alignedTable.ts"
 import { type Block, blocksOf } from "./markdownBlocks.ts"
 
 type Kind = "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "pre" | "text_link" | "blockquote"
@@ -210,7 +211,7 @@ const writeBlock = (writer: Writer, block: Block): void => {
       return writer.mark({ type: "pre", ...(language === undefined ? {} : { language }) }, () => writer.write(text))
     }
     case "table":
-      return writer.mark({ type: "pre" }, () => writer.write(block.lines.join("\n")))
+      return writer.mark({ type: "pre" }, () => writer.write(alignedTable(block.lines)))
     case "quote":
       return writer.mark({ type: "blockquote" }, () => inline(writer, block.text))
     case "heading":

@@ -1,10 +1,20 @@
 /** The commands of a chat, read from what a person typed by the table of `schema/ChatCommand.ts` (R46). */
 import { Option, Schema } from "effect"
 import { RestartAgent } from "#schema/AgentsApi.ts"
-import { CHAT_COMMANDS, chatCommands, type ChoiceKind, type CommandWords, mayGive } from "#schema/ChatCommand.ts"
+import {
+  CHAT_COMMANDS,
+  type ChatCommand,
+  chatCommands,
+  type ChoiceKind,
+  type CommandWords,
+  HELP_TOPICS,
+  type HelpTopic,
+  mayGive
+} from "#schema/ChatCommand.ts"
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { plainWord, SENTENCE_END, withPlainDigits } from "#src/shared/text/typedText.ts"
 import type { VoiceMode } from "./ChatSettings.ts"
 
 /** A person's yes or no. Without an id the only approval that waits is meant, or the one that the message replied to is about. */
@@ -27,6 +37,7 @@ export type AgentCommand =
   | { readonly type: "update all" | "list agents" | "list workspaces" | "list secrets" }
   | { readonly type: "load config" | "diff config" | "apply config" }
   | { readonly type: "reset workspace"; readonly name: ResourceName; readonly sure: boolean }
+  | { readonly type: "default model"; readonly llm: ResourceName }
 
 export type Command =
   | Decide
@@ -46,7 +57,7 @@ export type Command =
   | { readonly type: "memory"; readonly query: string | undefined }
   | { readonly type: "forget"; readonly text: string }
   | { readonly type: "model" }
-  | { readonly type: "set model"; readonly llm: ResourceName }
+  | { readonly type: "set model"; readonly llm: ResourceName; readonly keep: boolean }
   | { readonly type: "rich" | "reactions"; readonly on: boolean }
   | { readonly type: "voice" }
   | { readonly type: "voice mode"; readonly mode: VoiceMode }
@@ -73,12 +84,16 @@ const jobName = Schema.decodeUnknownOption(JobName)
 const resourceName = Schema.decodeUnknownOption(ResourceName)
 const overrides = Schema.decodeUnknownOption(RestartAgent, { onExcessProperty: "error" })
 
-/** `7`, `#7` or `7.`, with what follows it. */
-const NUMBERED = /^#?([1-9]\d{0,17})\b[.:,]?\s*(.*)$/su
+/** `7`, `#7` or `7.`, in the digits and with the signs of any script, with what follows it. */
+const NUMBERED =
+  /^[#\u{ff03}]?(\p{Nd}{1,18})(?![\p{L}\p{N}_])[.:,!\u{3001}\u{3002}\u{ff01}\u{ff0c}\u{ff0e}\u{ff1a}]?\s*(.*)$/su
 
 const decide = (resolution: Decide["resolution"], rest: string): Decide => {
-  const [, id, text = rest] = NUMBERED.exec(rest) ?? []
-  const approval_id = id === undefined ? undefined : ApprovalId.make(id)
+  const [, digits = "", after = rest] = NUMBERED.exec(rest) ?? []
+  const id = withPlainDigits(digits)
+  const isId = /^[1-9]/u.test(id)
+  const text = isId ? after : rest
+  const approval_id = isId ? ApprovalId.make(id) : undefined
   return { type: "decide", resolution, approval_id, reason: text === "" ? null : text }
 }
 
@@ -128,7 +143,7 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
   cores: () => ({ type: "cores" }),
   context: () => ({ type: "context" }),
   events: (rest) => {
-    const count = rest === "" ? EVENTS_SHOWN : Number(rest)
+    const count = rest === "" ? EVENTS_SHOWN : Number(withPlainDigits(rest))
     return Number.isInteger(count) && count > 0
       ? { type: "events", count: Math.min(count, EVENTS_SHOWN_MAX) }
       : undefined
@@ -158,8 +173,9 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
   forget: (rest) => (rest === "" ? undefined : { type: "forget", text: rest }),
   model: alone({ type: "model" }),
   "model llm": (rest) => {
-    const llm = Option.getOrUndefined(resourceName(rest))
-    return llm === undefined ? undefined : { type: "set model", llm }
+    const [, name, keep] = /^(\S+)(\s+(?:--)?default)?$/iu.exec(rest) ?? []
+    const llm = Option.getOrUndefined(resourceName(name))
+    return llm === undefined ? undefined : { type: "set model", llm, keep: keep !== undefined }
   },
   rich: onOrOff("rich"),
   reactions: onOrOff("reactions"),
@@ -206,15 +222,22 @@ export const menuOf = (admin: boolean): ReadonlyArray<{ readonly command: string
   })
 }
 
-/** The commands and what they do. */
-const helpOf = (admin: boolean): string =>
-  chatCommands
-    .filter(({ words }) => mayGive(words, admin))
+const topicOf = ({ topic = "day" }: Pick<ChatCommand, "topic">): HelpTopic => topic
+
+/** The commands of one topic and what they do; without one those of every day, and the names of the other topics. */
+const helpOf = (admin: boolean, asked = ""): string => {
+  const given = chatCommands.filter(({ words }) => mayGive(words, admin))
+  const topics = [...new Set(given.map(topicOf))]
+  const topic = topics.find((name) => name === asked.toLowerCase()) ?? "day"
+  const lines = given
+    .filter((row) => topicOf(row) === topic)
     .map(({ help, usage, words }) => `/${words}${usage}: ${help}`)
-    .join("\n")
+  const others = topics.flatMap((name) => (name === topic ? [] : [`/help ${name}: ${HELP_TOPICS[name]}`]))
+  return [`${HELP_TOPICS[topic]}:`, ...lines, "", ...others].join("\n")
+}
 
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
-const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s|$)/u
+const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?$/u
 
 /**
  * A word behind a slash that names no command: alone it is a mistyped one, and so it is with one word more where a command has nearly that name. A longer text
@@ -233,17 +256,18 @@ const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMA
 
 /** Undefined for a text that is not a command, and thus meant for the agent. */
 export const readCommand = (text: string, admin: boolean): Read | undefined => {
-  const [matched, typed] = COMMAND.exec(text) ?? []
-  if (matched === undefined || typed === undefined) return undefined
+  const [begun = ""] = /^[/\u{ff0f}]\S*/u.exec(text) ?? []
+  const rest = text.slice(begun.length).trim()
+  const [, typed] = COMMAND.exec(rest === "" ? plainWord(begun).replace(SENTENCE_END, "") : plainWord(begun)) ?? []
+  if (typed === undefined) return undefined
   const first = typed.toLowerCase()
-  const rest = text.slice(matched.length).trim()
   const [second = ""] = rest.split(/\s/u, 1)
-  const two = `${first} ${second.toLowerCase()}`
+  const two = `${first} ${plainWord(second).toLowerCase()}`
   const words = second !== "" && isWords(two) ? two : isWords(first) ? first : undefined
   // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
   if (words === "start" && rest === "")
     return { type: "say", text: `Hello! Write to me in plain words.\n${helpOf(admin)}` }
-  if (words === "help") return { type: "say", text: helpOf(admin) }
+  if (words === "help") return { type: "say", text: helpOf(admin, rest) }
   if (words !== undefined) {
     if (!mayGive(words, admin)) return { type: "forbidden", words }
     return readArguments(words, words === two ? rest.slice(second.length).trim() : rest)

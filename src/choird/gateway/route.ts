@@ -5,6 +5,7 @@ import { CHAT_COMMANDS, type CommandWords } from "#schema/ChatCommand.ts"
 import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
+import { isGroup } from "#src/shared/config/people.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 import type { Arrival } from "./Arrival.ts"
@@ -26,8 +27,10 @@ export type Route =
   | { readonly type: "ignore" }
   | ({
       readonly type: "refuse"
-      readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE" | "NOT_ADMIN"
+      readonly kind: "NO_AGENT" | "NO_TEXT" | "TOO_LARGE" | "NOT_ADMIN" | "NOT_MEMBER"
       readonly text: string
+      /** The name of an answer that is given once and no more. */
+      readonly once?: string
     } & Place)
   | ({ readonly type: "say"; readonly text: string } & Place)
   | ({
@@ -38,7 +41,13 @@ export type Route =
       /** Written in a group, and answered in the writer's private chat. */
       readonly in_private?: true
     } & Place)
-  | ({ readonly type: "message"; readonly text: string; readonly forwarded?: boolean } & Place)
+  | ({
+      readonly type: "message"
+      readonly text: string
+      readonly forwarded?: boolean
+      /** The line for the sender where the agent takes the message only when it runs again. */
+      readonly kept?: string
+    } & Place)
 
 /** Characters of a stranger's identity, which can be any text, in an audit row. */
 export const USER_ID_CHARS_MAX = 40
@@ -46,30 +55,49 @@ export const USER_ID_CHARS_MAX = 40
 /** The speaker in a DM without an agent, and the agent of notices that are about no agent. */
 export const NOBODY = AgentId.make("choird")
 
-/** Counts a paused agent, which will answer later by itself. */
+/** Whether an agent takes commands. Counts a paused agent, which will answer later by itself. */
 const isThere = ({ status }: AgentView) => status === "starting" || status === "running" || status === "paused"
 
 /** The agent that would answer at a DM: one whose defaults name it. */
 const usualAgent = (config: Config, dm: ResourceName) =>
   Object.entries(config.agents).find(([, { defaults }]) => dmList(defaults.dm).includes(dm))?.[0]
 
-const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
-  const usual = usualAgent(config, dm)
-  const name = last?.agent_id ?? usual
-  const who = name === undefined ? "No agent is running here." : `${name} is not running at the moment.`
+/** How somebody at a DM gets an agent started. */
+const startHelp = (config: Config, dm: ResourceName, name: string | undefined): string => {
+  if (name === undefined) return `To start one on the host: choirctl agent start <agent> --dm ${dm}`
   const place = config.dms[dm]
-  const isHost = place !== undefined && config.gateways[place.gateway]?.type === "console"
-  const help =
-    name === undefined
-      ? `To start one on the host: choirctl agent start <agent> --dm ${dm}`
-      : isHost
-        ? `To start it: choirctl agent start ${name}`
-        : `${place?.admin === true ? "To start it" : "An admin can start it"}: /start ${name}`
-  return { agent_id: AgentId.make(name ?? NOBODY), text: `${who} Your message was not delivered. ${help}` }
+  if (place !== undefined && config.gateways[place.gateway]?.type === "console")
+    return `To start it: choirctl agent start ${name}`
+  return `${place?.admin === true ? "To start it" : "An admin can start it"}: /start ${name}`
+}
+
+/** The name of the agent that would answer at a DM, and why it does not. */
+const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
+  const name = last?.agent_id ?? usualAgent(config, dm)
+  const who = name === undefined ? "No agent is running here." : `${name} is not running at the moment.`
+  const text = `${who} Your message was not delivered. ${startHelp(config, dm, name)}`
+  return { agent_id: AgentId.make(name ?? NOBODY), text }
+}
+
+/** The line about a message that waits for its agent; undefined where no agent would ever take it. */
+const keptText = (config: Config, dm: ResourceName, views: ReadonlyArray<AgentView>, last: AgentView | undefined) => {
+  const name = last?.agent_id ?? usualAgent(config, dm)
+  if (name === undefined) return undefined
+  const status = (last ?? views.find(({ agent_id }) => agent_id === name))?.status ?? "stopped"
+  if (status === "paused") return `${name} is paused. Your message is kept, and it is answered when ${name} continues.`
+  // It runs in other chats: what is kept for it would be taken at once.
+  if (status === "running" || status === "starting") return undefined
+  return `${name} is not running at the moment. Your message is kept, and it is answered when ${name} runs again. ${startHelp(config, dm, name)}`
 }
 
 const dmOf = (config: Config, gateway: ResourceName, id: string) =>
   Object.entries(config.dms).find(([, dm]) => dm.gateway === gateway && dm.user_id === id)
+
+/** The DM of a person or a group at a bot. */
+export const dmNamed = (config: Config, gateway: ResourceName, id: string): ResourceName | undefined => {
+  const found = dmOf(config, gateway, id)
+  return found && ResourceName.make(found[0])
+}
 
 /** The agent that a command names, if it names one. */
 const namedAgent = (command: Command) => ("agent_id" in command ? command.agent_id : undefined)
@@ -84,9 +112,18 @@ const dmsOf = (config: Config, { agent_id }: Place, last: AgentView | undefined)
   return Object.hasOwn(config.agents, agent_id) ? dmList(config.agents[agent_id]?.defaults.dm) : []
 }
 
+/** Whether an agent talks in groups alone. */
+const isOfGroups = (config: Config, place: Place, last: AgentView | undefined): boolean =>
+  dmsOf(config, place, last).every((name) => isGroup(config, name))
+
+/** The line in a group whose agent talks in private, too, for those who do not. */
+const NOT_MEMBER =
+  "Here I answer only those who also talk with me in private: what is said to me in this group becomes part of that conversation. To have me answer everybody, give this group an agent of its own (choirctl dm pair --group)."
+
 /**
- * Whether somebody in a group may command its agent: anyone who talks with that agent in a chat of their own. Anybody else is a stranger there, whatever
- * other agent they talk to. An admin decides by rights of their own, and hears where their other commands belong.
+ * Whether somebody in a group may command its agent: anyone who talks with that agent in a chat of their own, and an admin where the agent talks in groups
+ * alone. Anybody else is a stranger there, whatever other agent they talk to. An admin decides by rights of their own, and hears where their other
+ * commands belong.
  */
 const mayCommandHere = (
   config: Config,
@@ -94,6 +131,7 @@ const mayCommandHere = (
   place: Place & { readonly admin: boolean; readonly last: AgentView | undefined; readonly writer: ResourceName }
 ): boolean =>
   place.agent_id === NOBODY ||
+  (place.admin && isOfGroups(config, place, place.last)) ||
   dmsOf(config, place, place.last).includes(place.writer) ||
   (read.type !== "say" &&
     place.admin &&
@@ -160,18 +198,24 @@ export const route = (
     const writer = ResourceName.make(sender[0])
     return routeCommand(config, read, { ...place, admin, group: group !== undefined, last, writer })
   }
-  if (last === undefined || !isThere(last)) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
+  const isMember = sender !== undefined && dmsOf(config, place, last).includes(ResourceName.make(sender[0]))
+  if (group !== undefined && !isMember && agent_id !== NOBODY && !isOfGroups(config, place, last))
+    return { type: "refuse", kind: "NOT_MEMBER", ...place, text: NOT_MEMBER, once: `not-member/${dm}/${user_id}` }
+  const isUp = last !== undefined && (last.status === "running" || last.status === "starting")
+  const kept = isUp ? undefined : keptText(config, dm, views, last)
+  if (!isUp && kept === undefined) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
+  const waits = kept === undefined ? {} : { kept }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text and files." }
   const words = arrivalText(arrival)
   if (isTooLong(words)) return { type: "refuse", kind: "TOO_LARGE", ...place, text: "That message is too long for me." }
-  if (isForeign(arrival)) return { type: "message", ...place, text: words, forwarded: true }
+  if (isForeign(arrival)) return { type: "message", ...place, text: words, forwarded: true, ...waits }
   const asked =
-    quoted?.by.kind !== "own" || quoted.text === undefined || file !== undefined
+    quoted?.by.kind !== "own" || quoted.text === undefined || file !== undefined || kept !== undefined
       ? undefined
       : Option.getOrUndefined(jobName(askedJob(quoted.text)))
   // A reply to a job's question is its answer, as long as the job asks.
   return asked === undefined
-    ? { type: "message", ...place, text: words }
+    ? { type: "message", ...place, text: words, ...waits }
     : {
         type: "command",
         ...place,

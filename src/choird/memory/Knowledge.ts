@@ -7,6 +7,8 @@ import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAwa
 import { agentTable, asAgent } from "./agentTables.ts"
 import { EmbeddingQueue } from "./EmbeddingQueue.ts"
 import { hasMemory } from "./embeddingRows.ts"
+import { isSaidIn } from "./saidWords.ts"
+import { turnMessage, type WrittenAt } from "./turnMessage.ts"
 import { endFacts, insertFact, readFacts, supersede, textHash } from "./factRows.ts"
 
 /** Facts of one agent that are in force. */
@@ -39,15 +41,28 @@ export class KnowledgeFull extends Schema.TaggedError<KnowledgeFull>()("Knowledg
   }
 }
 
+/** A value that may be text from outside would end one that is trusted, and no question would find either again unasked. */
+export class FactTrusted extends Schema.TaggedError<FactTrusted>()("FactTrusted", {
+  key: Schema.NullOr(Schema.String)
+}) {
+  override get message() {
+    return `the value of ${this.key ?? "this fact"} is trusted, and the new one may be text from outside: ask your user, or keep it under another key`
+  }
+}
+
 export type FactName = { readonly key: FactKey } | { readonly id: DocumentId }
 
 export class Knowledge extends Context.Service<
   Knowledge,
   {
-    /** Writes a fact. With a key it ends the value in force of this key, which then says what superseded it. */
-    set(agent_id: AgentId, fact: NewFact): Effect.Effect<Written, KnowledgeFull | DatabaseAway>
+    /** Writes a fact. With a key it ends the value in force of this key, which then says what superseded it; an untrusted one ends no trusted one. */
+    set(agent_id: AgentId, fact: NewFact): Effect.Effect<Written, KnowledgeFull | FactTrusted | DatabaseAway>
     /** Ends a fact in force; it stays with its end, as a tombstone. None when there is none. */
     remove(agent_id: AgentId, name: FactName): Effect.Effect<Option.Option<Fact>, DatabaseAway>
+    /** Whether a fact that an agent writes says what the person of its turn said, as the log has it. */
+    isSaid(text: string, written: WrittenAt): Effect.Effect<boolean, DatabaseAway>
+    /** Takes a fact in force for true because a person says so, with its origins still named. None when there is none. */
+    trust(agent_id: AgentId, name: FactName): Effect.Effect<Option.Option<Fact>, DatabaseAway>
     /** Facts in force, the newest first. `prefix` is the beginning of keys. */
     list(
       agent_id: AgentId,
@@ -71,6 +86,14 @@ export class Knowledge extends Context.Service<
         remove: Effect.fn("Knowledge.remove")(function* (agent_id, name) {
           if (!(yield* hasMemory(agent_id))) return Option.none()
           return yield* asAgent(agent_id, end(agent_id, name))
+        }, onDatabase),
+        isSaid: Effect.fn("Knowledge.isSaid")(function* (text, written) {
+          const message = yield* turnMessage(written)
+          return message !== undefined && (yield* isSaidIn(text, message))
+        }, onDatabase),
+        trust: Effect.fn("Knowledge.trust")(function* (agent_id, name) {
+          if (!(yield* hasMemory(agent_id))) return Option.none()
+          return yield* asAgent(agent_id, trust(agent_id, name))
         }, onDatabase),
         list: Effect.fn("Knowledge.list")(function* (agent_id, { before, limit, prefix = "" }) {
           if (!(yield* hasMemory(agent_id))) return []
@@ -139,6 +162,7 @@ const write = Effect.fnUntraced(function* (agent_id: AgentId, fact: NewFact) {
   // What somebody to be trusted says again is to be trusted from now on, and never the other way round.
   if (before !== undefined && textHash(before.text).equals(textHash(text)) && (untrusted || !before.untrusted))
     return { fact: before, change: "same" } satisfies Written
+  if (before !== undefined && untrusted && !before.untrusted) return yield* new FactTrusted({ key })
   if (before === undefined) yield* requireRoom(agent_id)
   else yield* endFacts(agent_id, [before.id])
   const inserted = yield* insertFact(agent_id, { key, text, untrusted, source, call_id: call_id ?? null })
@@ -164,11 +188,26 @@ const requireRoom = Effect.fnUntraced(function* (agent_id: AgentId) {
   if (facts >= FACTS_MAX) return yield* new KnowledgeFull({ facts })
 })
 
-const end = Effect.fnUntraced(function* (agent_id: AgentId, name: FactName) {
+/** The fact in force of a name, while nobody else changes it. */
+const lockedFact = Effect.fnUntraced(function* (agent_id: AgentId, name: FactName) {
   yield* lockFacts(agent_id)
   const sql = yield* SqlClient.SqlClient
   const which = "key" in name ? sql`key = ${name.key}` : sql`id = ${name.id}::uuid`
   const [fact] = yield* readFacts(agent_id, Effect.succeed(sql`${which} AND valid_to IS NULL`))
+  return fact
+})
+
+const trust = Effect.fnUntraced(function* (agent_id: AgentId, name: FactName) {
+  const fact = yield* lockedFact(agent_id, name)
+  if (fact === undefined) return Option.none()
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE ${sql(agentTable(agent_id, "knowledge_documents"))} SET untrusted = false, updated_at = now()
+    WHERE id = ${fact.id}::uuid`
+  return Option.some({ ...fact, untrusted: false })
+})
+
+const end = Effect.fnUntraced(function* (agent_id: AgentId, name: FactName) {
+  const fact = yield* lockedFact(agent_id, name)
   if (fact === undefined) return Option.none()
   yield* endFacts(agent_id, [fact.id])
   return Option.some(fact)

@@ -9,7 +9,7 @@ import { EmbeddingMeter } from "./Embedder.ts"
 import { hasMemory } from "./embeddingRows.ts"
 import { type AnEmbedder, Embeddings } from "./Embeddings.ts"
 import { type About, rank } from "./ranking.ts"
-import { block, fits, floorsOf, NO_FIT, wordFit, type WordFit } from "./recallBlock.ts"
+import { block, fits, floorsOf, NO_FIT, understands, wordFit, type WordFit } from "./recallBlock.ts"
 import {
   byVectors,
   byWords,
@@ -133,7 +133,7 @@ const makeEmbed = (embeddings: Embeddings["Service"]) =>
     payer?: AgentId
   ): Effect.fn.Return<Near | undefined, DatabaseAway> {
     const embedder: AnEmbedder | undefined = yield* embeddings.serving(agent_id, payer)
-    if (embedder === undefined || text.trim() === "") return undefined
+    if (embedder === undefined || !understands(embedder.model, text) || text.trim() === "") return undefined
     const made = yield* embedder.embed([text]).pipe(Effect.timeoutOption(ms_max), Effect.result)
     const [vector] = made._tag === "Success" ? Option.getOrElse(made.success, () => []) : []
     return vector === undefined ? undefined : { model: embedder.model, vector }
@@ -170,7 +170,8 @@ const NO_WORDS: ReadonlySet<string> = new Set()
 /** The share of a query's words that tells a subject. */
 const ABOUT_MIN = 0.25
 const aboutOf = ({ lexemes, words }: WordFit, similarity = 0): About => ({
-  words: words < ABOUT_MIN ? undefined : lexemes.join(" "),
+  words: lexemes.join(" "),
+  tells: words >= ABOUT_MIN,
   similarity
 })
 

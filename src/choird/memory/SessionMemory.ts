@@ -1,14 +1,15 @@
-/** The chunks of an agent's sessions: made after a session has ended, from a job table, and moved to long-term memory as sessions grow old. */
+/** The chunks of an agent's sessions: made of what left the window of a session, and of all of it once it is idle or ended, from a job table, and moved to long-term memory as sessions grow old. */
 import { Context, Effect, Layer, Queue, type Scope, Semaphore, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { AgentId, type SessionId } from "#schema/Ids.ts"
 import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { type DatabaseAway, inTransaction, retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { askForChunks } from "#src/choird/queues/memoryJobs.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { asAgent } from "./agentTables.ts"
 import { hasMemory } from "./embeddingRows.ts"
+import { askForIdleSessions } from "./idleSessions.ts"
 import { makeMemorySteps } from "./memorySteps.ts"
 import { deleteDocuments } from "./sessionDocuments.ts"
 
@@ -53,6 +54,7 @@ export const make = Effect.fnUntraced(function* (details_max?: number) {
 
   /** A step of each agent in turn, until none has work left. */
   const drain = Effect.gen(function* () {
+    yield* retryDatabase(onDatabase(Effect.flatMap(agents, askForIdleSessions)))
     for (let worked = true; worked;) {
       worked = false
       for (const agent_id of yield* agents) worked = (yield* next(agent_id)) || worked

@@ -37,6 +37,8 @@ const Piece = Schema.Struct({
   /** Empty where an event before has said the same. */
   line: Schema.String,
   untrusted: Schema.Boolean,
+  /** Whether a person wrote it, to be trusted whatever the lane has read. */
+  own: Schema.optionalKey(Schema.Literal(true)),
   /** Where the text came from that led to it. */
   sources: Schema.optionalKey(Sources)
 })
@@ -130,40 +132,72 @@ export const headerOf = (at: string, { job, skill }: Chunk["metadata"]): string 
   return `[${place.join(", ")}]`
 }
 
-/** Ends a lane's open chunk. */
-const closed = (state: ChunkState, name: LaneId): Chunked => {
-  const lane = laneOf(state, name)
-  const [first] = lane.open
-  const last = lane.open.at(-1)
-  if (first === undefined || last === undefined) return { state, chunks: [] }
-  const words = lane.open.filter(({ line }) => line !== "")
-  const { before, open: _, ...kept } = lane
-  const job = jobOf(name)
-  const place = { ...(job === undefined ? {} : { job }), ...(lane.skill === undefined ? {} : { skill: lane.skill }) }
-  const said = words.at(-1)
-  const end = said === undefined ? before : { ...said, line: tailOf(said.line, OVERLAP_TOKENS_MAX * CHARS_A_TOKEN) }
-  const next = withLane(state, name, { ...kept, open: [], ...(end === undefined ? {} : { before: end }) })
-  if (words.length === 0) return { state: next, chunks: [] }
-  const shown = [...(before === undefined ? [] : [before]), ...words]
-  const cited = [...shown, ...lane.open]
-  const untrusted = cited.some((piece) => piece.untrusted)
+/** The things that a chunk is made of beside its pieces. */
+interface Place {
+  readonly lane: LaneId
+  readonly index: number
+  readonly metadata: Chunk["metadata"]
+}
+
+/** The chunk of some pieces; none of those that only say something again. */
+const chunkOf = (
+  { index, lane, metadata }: Place,
+  before: Piece | undefined,
+  pieces: ReadonlyArray<Piece>
+): Chunk | undefined => {
+  const [first] = pieces
+  const words = pieces.filter(({ line }) => line !== "")
+  if (first === undefined || words.length === 0) return undefined
+  const overlap = before === undefined ? [] : [before]
+  const cited = [...overlap, ...pieces]
   const sources = cited.reduce<ReadonlyArray<Source>>((all, piece) => withSources(all, piece.sources ?? []), [])
-  const chunk: Chunk = {
-    lane: name,
+  return {
+    lane,
     first_rev: first.rev,
-    last_rev: last.rev,
+    last_rev: pieces.at(-1)?.rev ?? first.rev,
     part: first.part,
     source_events: [...new Set(cited.map(({ hash }) => hash))],
-    index: state.count,
-    text: [headerOf(first.at, place), ...shown.map(({ line }) => line)].join("\n"),
+    index,
+    text: [headerOf(first.at, metadata), ...[...overlap, ...words].map(({ line }) => line)].join("\n"),
     text_hash: wordsHash(words.map(({ line }) => line).join("\n")),
-    untrusted,
+    untrusted: cited.some((piece) => piece.untrusted),
     said_at: first.at,
-    metadata: sources.length === 0 ? place : { ...place, sources }
+    metadata: sources.length === 0 ? metadata : { ...metadata, sources }
   }
-  const all = withSources(state.sources ?? [], sources)
-  const labels = { untrusted: state.untrusted || untrusted, ...(all.length === 0 ? {} : { sources: all }) }
-  return { state: { ...next, ...labels, count: state.count + 1 }, chunks: [chunk] }
+}
+
+/** The parts of an open chunk that are chunks, each with the end of the one before if it begins with that. */
+const partsOf = (open: ReadonlyArray<Piece>, before: Piece | undefined) => {
+  const isForeign = open.some(({ untrusted }) => untrusted)
+  if (!isForeign) return [{ pieces: open, before: before?.untrusted === true ? undefined : before }]
+  const [own, others] = [open.filter((piece) => piece.own === true), open.filter((piece) => piece.own !== true)]
+  return [
+    { pieces: own, before: undefined },
+    { pieces: others, before }
+  ]
+}
+
+/**
+ * Ends a lane's open chunk. Of one with words from outside, what a person wrote is a chunk of its own, so that it keeps its trust.
+ */
+const closed = (state: ChunkState, name: LaneId): Chunked => {
+  const lane = laneOf(state, name)
+  if (lane.open.length === 0) return { state, chunks: [] }
+  const { before, open, ...kept } = lane
+  const job = jobOf(name)
+  const metadata = { ...(job === undefined ? {} : { job }), ...(lane.skill === undefined ? {} : { skill: lane.skill }) }
+  const said = open.findLast(({ line }) => line !== "")
+  const end = said === undefined ? before : { ...said, line: tailOf(said.line, OVERLAP_TOKENS_MAX * CHARS_A_TOKEN) }
+  const next = withLane(state, name, { ...kept, open: [], ...(end === undefined ? {} : { before: end }) })
+  const chunks: Array<Chunk> = []
+  for (const part of partsOf(open, before)) {
+    const chunk = chunkOf({ lane: name, index: state.count + chunks.length, metadata }, part.before, part.pieces)
+    if (chunk !== undefined) chunks.push(chunk)
+  }
+  const sources = chunks.reduce((all, chunk) => withSources(all, chunk.metadata.sources ?? []), state.sources ?? [])
+  const untrusted = state.untrusted || chunks.some((chunk) => chunk.untrusted)
+  const labels = { untrusted, ...(sources.length === 0 ? {} : { sources }) }
+  return { state: { ...next, ...labels, count: state.count + chunks.length }, chunks }
 }
 
 /** Forgets the end of the chunk before: what follows is about something else. */
@@ -216,7 +250,8 @@ const piecesOf = (before: ChunkState, after: Taint, event: ChoirEvent, hash: str
   const tainted = isTainted(before.taint, lane) || isTainted(after, lane)
   const untrusted = isFromUser(event) ? event_type === "UserMsg" && event.payload.forwarded === true : tainted
   const labels = untrusted ? sourcesOf(after, lane) : []
-  const piece = { rev, hash, at: created_at, untrusted, ...(labels.length === 0 ? {} : { sources: labels }) }
+  const own = isFromUser(event) && !untrusted ? ({ own: true } as const) : {}
+  const piece = { rev, hash, at: created_at, untrusted, ...own, ...(labels.length === 0 ? {} : { sources: labels }) }
   const isRepeated = event_type !== "ModelOutput" && laneOf(before, lane).said === wordsHash(words.text)
   if (isRepeated) return [{ ...piece, part: 0, line: "" }]
   const speaker = words.speaker.slice(0, NAME_CHARS_MAX)

@@ -95,6 +95,10 @@ const skillText = ({ ended, from, input, output, to }: PayloadOf<"SkillTransitio
     outputText(output)
   )
 
+/** The writer of a message. */
+const userName = ({ forwarded, writer }: PayloadOf<"UserMsg">): string =>
+  [writer === undefined ? "user" : `user ${writer}`, ...(forwarded === true ? ["forwarded"] : [])].join(", ")
+
 const message = ({ attachments, text }: PayloadOf<"UserMsg">): string =>
   joined(
     said(text),
@@ -113,7 +117,7 @@ export const eventWords = (event: ChoirEvent, tool: string): Words | undefined =
   const by = (speaker: string, text: string): Words | undefined => (text.trim() === "" ? undefined : { speaker, text })
   switch (event.event_type) {
     case "UserMsg":
-      return by(event.payload.forwarded === true ? "user, forwarded" : "user", message(event.payload))
+      return by(userName(event.payload), message(event.payload))
     case "ModelOutput": {
       const { error, purpose, text } = event.payload
       const speaks = error === undefined && (purpose === "turn" || purpose === "report")

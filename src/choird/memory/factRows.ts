@@ -6,6 +6,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import type { DocumentId, Fact, FactKey, FactSource } from "#schema/Memory.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { agentTable } from "./agentTables.ts"
+import { addWords } from "./wordRows.ts"
 
 interface FactRow {
   readonly id: DocumentId
@@ -61,6 +62,7 @@ export const insertFact = Effect.fnUntraced(function* (agent_id: AgentId, values
     VALUES (${key}, ${stored}, ${textHash(stored)}, ${untrusted}, ${canonicalJson(source)}::jsonb, ${call_id})
     RETURNING ${sql.literal(COLUMNS)}`
   if (row === undefined) return yield* Effect.die(new Error("a fact was not written"))
+  yield* addWords(agent_id, "knowledge_documents", [row.id])
   return factOf(row)
 })
 

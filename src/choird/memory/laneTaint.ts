@@ -15,6 +15,7 @@ import {
   readSources,
   writesWorkspace
 } from "#src/shared/session/calls.ts"
+import { UNKNOWN } from "#src/shared/session/compactWindow.ts"
 import { messageSources } from "#src/shared/session/fold.ts"
 import { sourceOf, withSources } from "#src/shared/session/sources.ts"
 
@@ -44,11 +45,13 @@ export const Taint = Schema.Struct({
   workspace: Schema.Boolean,
   workspace_sources: KeptSources,
   received: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  /** Of labels that have ended. */
+  past: KeptSources,
   lanes: Schema.Record(Schema.String, Lane)
 })
 export type Taint = typeof Taint.Type
 
-export const noTaint: Taint = { workspace: false, workspace_sources: [], received: false, lanes: {} }
+export const noTaint: Taint = { workspace: false, workspace_sources: [], received: false, past: [], lanes: {} }
 
 const NEW: Lane = { tainted: false, sources: [], calls: {} }
 
@@ -146,6 +149,21 @@ const jobEnded = (taint: Taint, { lane, payload: { sources } }: EventOf<"CoreSto
   return orTainted({ ...taint, lanes }, EDGE, isForeign, ofJob(lane, withSources(gone?.sources ?? [], sources ?? [])))
 }
 
+/** A job begins with what edge hands to it, or a resumed one remembers: that is of the log, where text stays that has left edge's window. */
+const started = (taint: Taint, { lane, payload: { resumes, start } }: EventOf<"CoreStarted">): Taint => {
+  const begun = withLane(taint, lane, { ...laneOf(taint, EDGE), calls: {} })
+  const isOfLog = resumes !== undefined || (start.context_bundle.handed ?? []).length > 0
+  return orTainted(begun, lane, isOfLog && taint.past.length > 0, taint.past)
+}
+
+/** The fold has seen that no text from outside is left where a compaction ends a label. */
+const compacted = (taint: Taint, { lane, payload: { split } }: EventOf<"CompactionCommitted">): Taint => {
+  const { sources, tainted } = laneOf(taint, lane)
+  if (split?.ended !== true || !tainted) return taint
+  const past = withSources(taint.past, sources.length === 0 ? UNKNOWN : sources)
+  return { ...withLane(taint, lane, { tainted: false, sources: [] }), past }
+}
+
 /** After one more event. */
 export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
   const { lane } = event
@@ -167,7 +185,9 @@ export const taintAfter = (taint: Taint, event: ChoirEvent): Taint => {
     case "ToolResultCommitted":
       return ended(taint, event)
     case "CoreStarted":
-      return withLane(taint, lane, { ...laneOf(taint, EDGE), calls: {} })
+      return started(taint, event)
+    case "CompactionCommitted":
+      return compacted(taint, event)
     case "CoreStopped":
       return jobEnded(taint, event)
     case "InjectedInstruction": {

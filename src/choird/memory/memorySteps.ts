@@ -25,6 +25,7 @@ import {
   moveToDetail,
   SESSION_CHUNKS_MAX
 } from "./sessionDocuments.ts"
+import { addWords } from "./wordRows.ts"
 import { summaryChunks } from "./summaryChunks.ts"
 
 /** Canonical bytes of the events of one step; a single event may have more. */
@@ -37,6 +38,8 @@ const DETAIL_CHUNKS_MAX = 100_000
 interface Session {
   readonly status: SessionStatus
   readonly last_rev: number
+  /** How far its chunks go while it is active. */
+  readonly memory_until: number
   readonly archived: boolean
   readonly memory_state: unknown
 }
@@ -49,7 +52,7 @@ const stateOf = (memory_state: unknown): ChunkState => Option.getOrElse(decodeSt
 
 const readSession = Effect.fnUntraced(function* ({ agent_id, session_id }: MemoryJob) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<Session>`SELECT status, last_rev, archive IS NOT NULL AS archived, memory_state
+  const [row] = yield* sql<Session>`SELECT status, last_rev, memory_until, archive IS NOT NULL AS archived, memory_state
     FROM choir_control.sessions WHERE session_id = ${session_id} AND agent_id = ${agent_id}`
   return row
 })
@@ -107,18 +110,25 @@ const commitChunks = Effect.fnUntraced(function* (job: MemoryJob, { chunks, stat
   yield* asAgent(agent_id, write)
 }, inTransaction)
 
-/** One page of a session's events. The events of an archived session are not read any more: it keeps the chunks that it has. */
+/**
+ * One page of a session's events: of one that runs what left its window, so that nothing is in a prompt twice. The events of an archived session
+ * are not read any more: it keeps the chunks that it has.
+ */
 const chunkPage = Effect.fnUntraced(function* (job: MemoryJob) {
   const session = yield* readSession(job)
   if (session === undefined) return yield* finishJob(job)
-  const { archived, last_rev, memory_state, status } = session
+  const { archived, last_rev, memory_state, memory_until, status } = session
   const before = stateOf(memory_state)
-  const isRead = archived || before.rev >= last_rev
+  const until = status === "active" ? memory_until : last_rev
+  const isRead = archived || before.rev >= until
   const page = isRead ? [] : yield* readPage(job.session_id, before.rev + 1, PAGE_BYTES_MAX)
   if (!isRead && page.length === 0) return yield* Effect.die(new Error(`event ${before.rev + 1} is missing`))
-  const done = yield* chunkRows(before, page)
-  const isEnd = archived || done.state.rev >= last_rev
-  const last = isEnd && status !== "active" ? closeChunks(done.state) : { state: done.state, chunks: [] }
+  const done = yield* chunkRows(
+    before,
+    page.filter(({ rev }) => rev <= until)
+  )
+  const isEnd = archived || done.state.rev >= until
+  const last = isEnd ? closeChunks(done.state) : { state: done.state, chunks: [] }
   yield* commitChunks(job, { state: last.state, chunks: [...done.chunks, ...last.chunks] }, isEnd)
 })
 
@@ -182,6 +192,11 @@ const promoteNext = Effect.fnUntraced(function* (job: MemoryJob, sessions_max: n
   yield* finishJob(job)
 })
 
+/** Gives their words to some documents that an earlier Choir or a backup left without. */
+const addMissingWords = Effect.fnUntraced(function* (agent_id: AgentId) {
+  return (yield* addWords(agent_id, "knowledge_documents")) + (yield* addWords(agent_id, "memory_documents"))
+})
+
 /** `details_max` is for tests alone. */
 export const makeMemorySteps = Effect.fnUntraced(function* (details_max = DETAIL_CHUNKS_MAX) {
   const config = yield* ConfigStore
@@ -213,6 +228,7 @@ export const makeMemorySteps = Effect.fnUntraced(function* (details_max = DETAIL
     /** Does one step of an agent's jobs; answers whether there was one. */
     next: Effect.fnUntraced(function* (agent_id: AgentId) {
       if (!(yield* onDatabase(hasMemory(agent_id)))) return false
+      if ((yield* onDatabase(asAgent(agent_id, addMissingWords(agent_id)))) > 0) return true
       const job = yield* onDatabase(nextJob(agent_id))
       if (job === undefined) return false
       yield* Effect.catchCauseIf(

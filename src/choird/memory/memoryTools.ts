@@ -94,7 +94,7 @@ export const memoryTools = Effect.gen(function* () {
     input: RecallInput,
     run: Effect.fn("memoryTools.recall")(function* (input, { agent_id, session_id }) {
       const answer = yield* recall.recall(agent_id, session_id, input)
-      // What came from outside is never shown unasked, even if a person chose it.
+      // What came from outside is never shown unasked, but where a person has trusted it since.
       const hits = answer.hits.filter(({ untrusted }) => untrusted !== true).map(cut)
       return success(encodeRecall({ ...answer, hits }))
     })
@@ -110,11 +110,13 @@ export const memoryTools = Effect.gen(function* () {
       caller
     ) {
       const { agent_id, session_id } = caller
-      const labels = sources === undefined ? {} : { sources }
+      const isOwn = untrusted && (yield* knowledge.isSaid(text, { session_id, lane, rev }))
+      const labels = sources === undefined || isOwn ? {} : { sources }
       const source: FactSource = { kind: "agent", session_id, rev, call_id, lane, ...labels }
-      return yield* knowledge.set(agent_id, { key, text, untrusted, source, call_id: idOf(session_id, call_id) }).pipe(
+      const fact = { key, text, untrusted: untrusted && !isOwn, source, call_id: idOf(session_id, call_id) }
+      return yield* knowledge.set(agent_id, fact).pipe(
         Effect.map(({ change, fact }) => success({ change, document_id: fact.id })),
-        Effect.catchTag("KnowledgeFull", ({ message }) => Effect.succeed(failed("error", message)))
+        Effect.catchTag(["FactTrusted", "KnowledgeFull"], ({ message }) => Effect.succeed(failed("error", message)))
       )
     })
   })

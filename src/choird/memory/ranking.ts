@@ -1,6 +1,7 @@
 /** How candidates of several searches become one list: rank fusion, a little for what is new, and no two hits that say the same. Pure. */
 import type { Candidate, FoundDocument } from "./searchRows.ts"
 import { DAY_MS } from "#src/shared/days.ts"
+import { isPair, wordsOfText } from "./textWords.ts"
 
 /** Reciprocal rank fusion: how much the first ranks stand out. */
 const RRF_K = 10
@@ -16,6 +17,9 @@ const MMR = 0.7
 /** Texts that share so much of their words say the same: the newer one goes first. */
 const SAME = 0.6
 
+/** Letters of a word that two texts are compared by. */
+const COMPARED_MIN = 3
+
 /** A document with its place in the fused list. */
 export interface Ranked {
   readonly document: FoundDocument
@@ -24,16 +28,16 @@ export interface Ranked {
 
 /** How a document's subject compares with the query's. */
 export interface About {
-  /** The words of the query that it has; undefined where they are too few to tell anything. */
-  readonly words: string | undefined
+  /** The words of the query that it has, and whether they are enough to tell its subject. */
+  readonly words: string
+  readonly tells: boolean
   readonly similarity: number
 }
-export type AboutOf = (id: string) => About | undefined
+export type AboutOf = (id: string) => About
 
 /** Documents with the same words of a query, as near to it as that, are about the same. */
 const NEAR = 0.08
-const isAboutSame = (a: About | undefined, b: About | undefined): boolean =>
-  a?.words !== undefined && a.words === b?.words && Math.abs(a.similarity - b.similarity) <= NEAR
+const isAboutSame = (a: About, b: About): boolean => a.tells && Math.abs(a.similarity - b.similarity) <= NEAR
 
 /** The candidates of both halves of a search, the best first. */
 export interface Lists {
@@ -55,9 +59,9 @@ const fuse = ({ vectors, words }: Lists): ReadonlyMap<string, number> => {
 const ageFactor = (said_at: Date, now_ms: number) =>
   1 + RECENCY * 0.5 ** (Math.max(0, now_ms - said_at.getTime()) / (RECENCY_DAYS * DAY_MS))
 
-/** The words of a text by which two texts are compared. */
+/** The words of a text by which two texts are compared; short ones say little where words stand between blanks. */
 export const wordsIn = (text: string): ReadonlySet<string> =>
-  new Set(text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [])
+  new Set(wordsOfText(text).flatMap(({ word }) => (word.length >= COMPARED_MIN || isPair(word) ? [word] : [])))
 
 export const overlap = (a: ReadonlySet<string>, b: ReadonlySet<string>): number => {
   if (a.size === 0 || b.size === 0) return 0
@@ -95,12 +99,15 @@ const diverse = (ranked: ReadonlyArray<Ranked>, limit: number): ReadonlyArray<Ra
   return taken
 }
 
-/** Of hits that say the same thing at different times the newest is first. */
+/** Of hits that say the same thing at different times, with the same words of the query, the newest is first. */
 const newestFirst = (hits: ReadonlyArray<Ranked>, aboutOf: AboutOf): ReadonlyArray<Ranked> => {
   const words = hits.map(({ document }) => wordsIn(document.text))
   const about = hits.map(({ document }) => aboutOf(document.id))
-  const isSame = (a: number, b: number) =>
-    isAboutSame(about[a], about[b]) || overlap(words[a] ?? new Set(), words[b] ?? new Set()) >= SAME
+  const isSame = (a: number, b: number) => {
+    const [one, other] = [about[a], about[b]]
+    if (one === undefined || other === undefined || one.words !== other.words) return false
+    return isAboutSame(one, other) || overlap(words[a] ?? new Set(), words[b] ?? new Set()) >= SAME
+  }
   const order = hits.map((_, place) => place)
   for (const place of order)
     for (let other = place + 1; other < order.length; other += 1) {

@@ -5,9 +5,10 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, LaneId, Rev, SessionId } from "#schema/Ids.ts"
 import type { DocumentId, FactKey, FactSource, MemoryTier } from "#schema/Memory.ts"
 import type { Source } from "#schema/Source.ts"
-import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import { agentTable } from "./agentTables.ts"
+import { wordsOfQuery } from "./textWords.ts"
 import { vectorType } from "./VectorIndexes.ts"
+import { anyOf, stemsOf } from "./wordRows.ts"
 
 /** Candidates of each half of a search. */
 const CANDIDATES_MAX = 50
@@ -46,38 +47,55 @@ const isSearched = ({ session_id, store, tiers }: Scope) =>
       : sql`d.tier = ANY(${tiers}::text[]) AND ${session_id === undefined ? sql`true` : sql`d.session_id = ${session_id}`}`
   )
 
-/** A word of a query as the database stems it, and its weight: rare words tell documents apart. */
+/** A word of a query in the forms that documents may have of it, and its weight: rare words tell documents apart. */
 export interface Term {
-  readonly lexeme: string
+  readonly lexemes: ReadonlyArray<string>
   readonly weight: number
-}
-
-interface Frequency {
-  readonly lexeme: string
+  /** Documents that have it, up to WEIGHED_MAX and one, and all documents. */
   readonly found: number
   readonly total: number
 }
 
-/** The words of a query, the rarest first, without those that no document has. */
+/** The words of a query, the rarest first, those that no document has among them; none of a query that has no word. */
 export const termsOf = Effect.fnUntraced(function* (scope: Scope, query: string) {
+  const words = wordsOfQuery(query)
+    .toSorted((a, b) => b.word.length - a.word.length)
+    .slice(0, 2 * TERMS_MAX)
+  const stems = yield* stemsOf(words)
+  const asked = new Map(
+    words.flatMap((word) => {
+      const lexemes = stems(word)
+      return lexemes.length === 0 ? [] : [[anyOf(lexemes), { lexemes, ...word }] as const]
+    })
+  )
+  if (asked.size === 0) return []
   const sql = yield* SqlClient.SqlClient
   const searched = yield* isSearched(scope)
   const table = sql(documents(scope))
-  const rows = yield* sql<Frequency>`SELECT q.lexeme, n.found::int AS found, t.total::int AS total
-    FROM (SELECT lexeme FROM unnest(to_tsvector('english', ${storableJson(query)})) ORDER BY length(lexeme) DESC LIMIT ${2 * TERMS_MAX}) AS q
+  const rows = yield* sql<{
+    readonly any: string
+    readonly found: number
+    readonly total: number
+  }>`SELECT q.words AS any,
+      n.found::int AS found, t.total::int AS total
+    FROM unnest(${[...asked.keys()]}::text[]) AS q (words)
     CROSS JOIN (SELECT count(*) AS total FROM ${table} AS d WHERE ${searched}) AS t
     CROSS JOIN LATERAL (SELECT count(*) AS found FROM (SELECT FROM ${table} AS d
-      WHERE d.tsv @@ quote_literal(q.lexeme)::tsquery AND ${searched} LIMIT ${WEIGHED_MAX + 1}) AS having_it) AS n`
-  const terms = rows.map(({ found, lexeme, total }) => ({
-    lexeme,
-    found,
-    weight: Math.log(1 + (Math.max(total, USUAL_DOCUMENTS) - found + 0.5) / (found + 0.5))
-  }))
-  return terms.toSorted((a, b) => a.found - b.found).slice(0, TERMS_MAX)
+      WHERE d.tsv @@ q.words::tsquery AND ${searched} LIMIT ${WEIGHED_MAX + 1}) AS having_it) AS n`
+  return rows
+    .flatMap(({ any, found, total }): ReadonlyArray<Term> => {
+      const word = asked.get(any)
+      // The parts of a name are enough where no document has the whole.
+      if (word === undefined || (word.whole === true && found === 0)) return []
+      const weight = word.share * Math.log(1 + (Math.max(total, USUAL_DOCUMENTS) - found + 0.5) / (found + 0.5))
+      return [{ lexemes: word.lexemes, weight, found, total }]
+    })
+    .toSorted((a, b) => a.found - b.found)
+    .slice(0, TERMS_MAX)
 })
 
 /** The rarest words that together stand in few enough documents to weigh each of them, and at least one. */
-const selective = (terms: ReadonlyArray<Frequency | { readonly lexeme: string; readonly found: number }>) => {
+const selective = (terms: ReadonlyArray<Term>) => {
   let sum = 0
   return terms.filter(({ found }, place) => {
     sum += found
@@ -91,24 +109,27 @@ export interface Candidate {
   readonly score: number
 }
 
-/** The documents that share the query's words, by BM25. */
-export const byWords = Effect.fnUntraced(function* (scope: Scope, all: Effect.Success<ReturnType<typeof termsOf>>) {
+/** The documents that share the query's words, by BM25. Of the forms of a word the best one counts. */
+export const byWords = Effect.fnUntraced(function* (scope: Scope, all: ReadonlyArray<Term>) {
   const terms = all.filter(({ found }) => found > 0)
   if (terms.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const searched = yield* isSearched(scope)
-  const query = selective(terms).map(({ lexeme }) => lexeme)
-  return yield* sql<Candidate>`WITH terms AS (
-      SELECT * FROM unnest(${terms.map(({ lexeme }) => lexeme)}::text[], ${terms.map(({ weight }) => weight)}::float8[]) AS term (lexeme, weight)
+  const query = anyOf(selective(terms).flatMap(({ lexemes }) => lexemes))
+  const forms = terms.flatMap(({ lexemes, weight }, term) => lexemes.map((lexeme) => ({ term, lexeme, weight })))
+  return yield* sql<Candidate>`WITH forms AS (
+      SELECT * FROM unnest(${forms.map(({ term }) => term)}::int[], ${forms.map(({ lexeme }) => lexeme)}::text[],
+        ${forms.map(({ weight }) => weight)}::float8[]) AS form (term, lexeme, weight)
     ), matching AS (
-      SELECT d.id, d.tsv FROM ${sql(documents(scope))} AS d
-      WHERE d.tsv @@ (SELECT string_agg(quote_literal(one), ' | ')::tsquery FROM unnest(${query}::text[]) AS one) AND ${searched}
+      SELECT d.id, d.tsv FROM ${sql(documents(scope))} AS d WHERE d.tsv @@ ${query}::text::tsquery AND ${searched}
       LIMIT ${2 * WEIGHED_MAX}
-    )
-    SELECT matching.id::text AS id, sum(terms.weight * cardinality(w.positions) * ${K1 + 1}::float8
+    ), scores AS (
+      SELECT matching.id, forms.term, max(forms.weight * cardinality(w.positions) * ${K1 + 1}::float8
         / (cardinality(w.positions) + ${K1}::float8 * (${1 - B}::float8 + ${B}::float8 * length(matching.tsv) / ${USUAL_WORDS}::float8))) AS score
-    FROM matching CROSS JOIN LATERAL unnest(matching.tsv) AS w (lexeme, positions, weights) JOIN terms ON terms.lexeme = w.lexeme
-    GROUP BY matching.id ORDER BY score DESC, matching.id LIMIT ${CANDIDATES_MAX}`
+      FROM matching CROSS JOIN LATERAL unnest(matching.tsv) AS w (lexeme, positions, weights) JOIN forms ON forms.lexeme = w.lexeme
+      GROUP BY matching.id, forms.term
+    )
+    SELECT id::text AS id, sum(score) AS score FROM scores GROUP BY id ORDER BY score DESC, id LIMIT ${CANDIDATES_MAX}`
 })
 
 /** The documents whose vectors lie nearest, by their cosine. Only columns of the vectors' own table filter, so that its index is used. */

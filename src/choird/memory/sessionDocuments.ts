@@ -6,6 +6,7 @@ import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import { agentTable, asAgent } from "./agentTables.ts"
 import type { Chunk } from "./chunks.ts"
 import { hasMemory } from "./embeddingRows.ts"
+import { addWords, DOCUMENTS_MAX } from "./wordRows.ts"
 
 /** Chunks of one session; the oldest go first. The log still has their events. */
 export const SESSION_CHUNKS_MAX = 4000
@@ -30,7 +31,9 @@ export const insertChunks = Effect.fnUntraced(function* (
   yield* sql`DELETE FROM ${table} AS d USING jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) AS c (first_rev int, hash text, untrusted boolean)
     WHERE d.session_id = ${session_id} AND (d.tier = 'long_term_summary') = ${tier === "long_term_summary"}
       AND d.text_hash = decode(c.hash, 'hex') AND d.untrusted = c.untrusted AND d.first_rev < c.first_rev`
-  yield* sql`INSERT INTO ${table} (session_id, tier, lane, first_rev, last_rev, part, source_events, chunk_index, text, text_hash,
+  const stored = yield* sql<{
+    readonly id: string
+  }>`INSERT INTO ${table} (session_id, tier, lane, first_rev, last_rev, part, source_events, chunk_index, text, text_hash,
       untrusted, said_at, metadata)
     SELECT ${session_id}, ${tier}, c.lane, c.first_rev, c.last_rev, c.part, c.source_events, c.index, c.text,
       decode(c.hash, 'hex'), c.untrusted, c.said_at, c.metadata
@@ -40,7 +43,14 @@ export const insertChunks = Effect.fnUntraced(function* (
       AND (d.tier = 'long_term_summary') = ${tier === "long_term_summary"}
       AND d.text_hash = decode(c.hash, 'hex') AND d.untrusted = c.untrusted)
     ORDER BY c.index
-    ON CONFLICT (session_id, (tier = 'long_term_summary'), lane, first_rev, part) DO NOTHING`
+    ON CONFLICT (session_id, (tier = 'long_term_summary'), lane, first_rev, part) DO NOTHING
+    RETURNING id::text AS id`
+  for (let from = 0; from < stored.length; from += DOCUMENTS_MAX)
+    yield* addWords(
+      agent_id,
+      "memory_documents",
+      stored.slice(from, from + DOCUMENTS_MAX).map(({ id }) => id)
+    )
 })
 
 /** Deletes the chunks of a session that are too many. `count` are all that it ever had. */

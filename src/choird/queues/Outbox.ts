@@ -12,6 +12,7 @@ import { placeToCut } from "#src/shared/text/placeToCut.ts"
 import { MARK_CHARS } from "./chatText.ts"
 import { needsForm, type OutboxForm } from "./OutboxForm.ts"
 import { type Crowd, crowds } from "./outboxRoom.ts"
+import { unaskedPlace } from "./unaskedPlace.ts"
 import { readFiled, readNext, readPage, readWaiting } from "./outboxRows.ts"
 import { daysBefore } from "#src/shared/days.ts"
 
@@ -58,6 +59,14 @@ export interface SentAs {
   readonly message_id: string
 }
 
+/** A notice of an agent that is bound to these DMs. */
+interface Notice {
+  readonly agent_id: AgentId
+  readonly dms: ReadonlyArray<ResourceName>
+  readonly source_id: string
+  readonly text: string
+}
+
 /** Messages of a DM that were given up. */
 export interface Undeliverable {
   readonly dm: ResourceName
@@ -82,6 +91,11 @@ export class Outbox extends Context.Service<
     tell(
       message: Omit<Outgoing, "outbox_id" | "part" | "sent_parts" | "failure" | "source" | "created_ms">
     ): Effect.Effect<void, DatabaseAway>
+    /**
+     * A notice of an agent that belongs to nobody's message, once per source_id, where {@link unaskedPlace} says.
+     * Nothing is stored where config.json has none of the DMs.
+     */
+    notify(notice: Notice): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id: at most OUTBOX_PAGE_MAX, and OUTBOX_PAGE_BYTES_MAX where there is more than one. */
@@ -142,6 +156,11 @@ export class Outbox extends Context.Service<
           const row = { ...message, source: "choird", session_id: null } as const
           yield* inTransaction(insertOutbox(config, [row]))
           yield* wake(message.dm)
+        }, onDatabase),
+        notify: Effect.fn("Outbox.notify")(function* (notice) {
+          const { config } = yield* store.current
+          const dm = yield* inTransaction(insertNotice(config, notice))
+          if (dm !== undefined) yield* wake(dm)
         }, onDatabase),
         told: Effect.fn("Outbox.told")(function* (source_id) {
           const rows = yield* sql`SELECT 1 FROM choir_control.outbox
@@ -294,4 +313,13 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
     ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply, shown)
     WHERE dms.locks > 0
     ON CONFLICT (source, source_id, part) DO NOTHING`
+})
+
+/** Stores a notice where it belongs; answers the DM, if config.json has one. */
+const insertNotice = Effect.fnUntraced(function* (config: Config, { dms, ...notice }: Notice) {
+  const place = yield* unaskedPlace(config, notice.agent_id, dms)
+  if (place === undefined) return undefined
+  const row = { ...notice, ...place, kind: "notice", source: "choird", session_id: null, in_reply_to: null } as const
+  yield* insertOutbox(config, [row])
+  return place.dm
 })

@@ -17,6 +17,14 @@ export interface MemoryJob {
   readonly requested_at: string
 }
 
+/** Lets the chunks of a session reach up to a revision, and asks for them; what they reached stays. */
+export const askForChunksUntil = Effect.fnUntraced(function* (session_id: SessionId, rev: number) {
+  const sql = yield* SqlClient.SqlClient
+  const further = yield* sql`UPDATE choir_control.sessions SET memory_until = least(${rev}::int, last_rev)
+    WHERE session_id = ${session_id} AND memory_until < least(${rev}::int, last_rev) RETURNING 1`
+  if (further.length > 0) yield* askForChunks(session_id)
+})
+
 /** Asks for the chunks of what a session's log holds, now. An earlier request for them counts as a new one. */
 export const askForChunks = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient

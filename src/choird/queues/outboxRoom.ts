@@ -20,7 +20,7 @@ interface Waiting {
   readonly bytes: number
 }
 
-/** Answers to people are never left out; files that nobody asked for have as much room as these, and other news has less. */
+/** Answers to people are never left out; files that nobody asked for, and notices on the way to an answer, have as much room as these, and other news has less. */
 export type Room = "answer" | "files" | "news"
 
 /** A message that an event makes. */

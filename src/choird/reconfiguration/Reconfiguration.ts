@@ -28,6 +28,7 @@ import { loadHome } from "./loadHome.ts"
 import { makeNextConfig } from "./nextConfig.ts"
 import { changedSecrets, secretRows } from "./secretChanges.ts"
 import { makePlans } from "./Plans.ts"
+import { onceApplied } from "./reloadClasses.ts"
 import { makeStagedChanges, type Staged } from "./stagedChanges.ts"
 
 type Doing<A> = Effect.Effect<A, ConfigurationRefused>
@@ -138,7 +139,10 @@ const makeStaging = Effect.gen(function* () {
     const waiting = new Set(after.map(({ path }) => path))
     const gone = before.filter(({ path }) => !waiting.has(path))
     // choird adopts new addresses of repositories, which have no effect before a build.
-    const pending = [...after, ...gone.filter((row) => row.class === "restart-required")]
+    const left = gone
+      .filter((row) => row.class === "restart-required")
+      .map((row) => ({ ...row, command: onceApplied(row.command) }))
+    const pending = [...after, ...left]
     const applied = gone.filter((row) => row.class === "hot-reload")
     return { version, previous, applied, pending } satisfies ApplyReport
   })

@@ -82,6 +82,13 @@ const build = (uses: ReadonlyArray<AgentUse>) => (id: string) =>
     ? `choirctl agent build ${id} && ${restart(id)}`
     : `choirctl agent build ${id}`
 
+/** A build reads the repositories of the configuration that runs, so a new address or ref is applied first. */
+const BEFORE_BUILD = `${APPLY} && `
+
+/** The commands that are left of a change once it was applied. */
+export const onceApplied = (command: string): string =>
+  command.startsWith(BEFORE_BUILD) ? command.slice(BEFORE_BUILD.length) : command
+
 /** A change with the running agents that adopt it by a restart alone. */
 export interface ClassifiedChange extends ConfigChange {
   readonly restarts: ReadonlyArray<AgentId>
@@ -132,7 +139,7 @@ const holders = (running: Config, uses: ReadonlyArray<AgentUse>, [section = "", 
 const ofAgent = (target: Config, uses: ReadonlyArray<AgentUse>, { change, path }: Difference): Verdict => {
   const [, id = "", part] = path
   const use = uses.find(({ agent_id }) => agent_id === id)
-  if (part === "repo") return verdict("restart-required", build(uses)(id))
+  if (part === "repo") return verdict("restart-required", `${BEFORE_BUILD}${build(uses)(id)}`)
   if (use === undefined) return HOT
   if (part === undefined) return change === "removed" ? verdict("restart-required", letAgentGo(id)) : HOT
   return isSameDefault(path, at(use.started_with, path), at(target, path)) ? HOT : restarting([use.agent_id], restart)
@@ -152,10 +159,10 @@ const classify = (running: Config, target: Config, uses: ReadonlyArray<AgentUse>
     case "image":
       return verdict(
         "restart-required",
-        forAgents(
+        `${BEFORE_BUILD}${forAgents(
           Object.keys(target.agents).map((id) => AgentId.make(id)),
           build(uses)
-        )
+        )}`
       )
     case "agents":
       return ofAgent(target, uses, difference)

@@ -21,6 +21,7 @@ import { bakedProfiles, bakedSchemas } from "./bakedContracts.ts"
 import { isManifest, type LabelledFiles, textOf, within } from "./repoFiles.ts"
 import { DOCKERFILE_BYTES_MAX, dockerfileProblems, type DockerfileRole, DOCKERFILES } from "./dockerfile.ts"
 import { encodingProblem } from "#src/shared/text/jsonSyntax.ts"
+import { likeTools } from "./likeTools.ts"
 import { skillIndex } from "./skillIndex.ts"
 import { pinProblems, SKILL_LOCK_FILE } from "./skillPins.ts"
 import { type BadRepository, badRepository, isHeld, type RepoFile, type RepoProblem, shownPath } from "./Tree.ts"
@@ -372,7 +373,15 @@ export const merge = (
     dockerfileOf("base", global),
     dockerfileOf("agent", agent)
   ]
-  const problems = [...parts.flatMap((part) => part.problems), ...tooManyForRequest(global, agent, tools.size)]
+  const named = [global, agent].map(({ label }, at) => ({
+    label,
+    names: (ofTools[at]?.tools ?? []).map(([name]) => name)
+  }))
+  const problems = [
+    ...parts.flatMap((part) => part.problems),
+    ...tooManyForRequest(global, agent, tools.size),
+    ...likeTools(named)
+  ]
   // A skill may miss a tool that is left out, and the reason is then part of the problem.
   const left = ofTools.flatMap(({ leftOut = [] }) => leftOut)
   if (problems.length > 0) return Result.fail(badRepository([...problems, ...left]))

@@ -5,6 +5,7 @@
 import { Cause, Clock, Context, Effect, Layer, Result, Schedule, Semaphore } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import type { Config } from "#schema/Config.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import type { DiskStatus } from "#schema/SystemApi.ts"
 import { logDeath, restarted } from "#src/shared/background.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
@@ -48,18 +49,24 @@ const found = (before: Found | undefined, space: Space, retention: Config["reten
 const isForAll = ({ files, free_bytes, limit_bytes }: Found): boolean =>
   free_bytes < limit_bytes * DISK_ALL_SHARE || (files !== undefined && files.free < files.limit * DISK_ALL_SHARE)
 
-const lack = (free: string, limit: string, half: string) =>
-  `${free} are free; agents that hold the most are paused below ${limit}, all of them below ${half}`
+const lack = (free: string, limit: string, half: string, wake: string) =>
+  `${free} are free; agents that hold the most are paused below ${limit}, all of them below ${half}, and they continue above ${wake}`
 
 /** The cause and the fix, for `status`, doctor and refusals. */
 export const lowText = (home: string, { files, free_bytes, lacks, limit_bytes }: Found) => {
   const texts = lacks.map((what) =>
     what === "bytes" || files === undefined
-      ? lack(bytesText(free_bytes), bytesText(limit_bytes), bytesText(limit_bytes * DISK_ALL_SHARE))
+      ? lack(
+          bytesText(free_bytes),
+          bytesText(limit_bytes),
+          bytesText(limit_bytes * DISK_ALL_SHARE),
+          bytesText(limit_bytes * DISK_WAKE_FACTOR)
+        )
       : lack(
           plural(files.free, "file"),
           plural(files.limit, "file"),
-          plural(Math.floor(files.limit * DISK_ALL_SHARE), "file")
+          plural(Math.floor(files.limit * DISK_ALL_SHARE), "file"),
+          plural(Math.floor(files.limit * DISK_WAKE_FACTOR), "file")
         )
   )
   return `the disk of ${home} is almost full: ${texts.join("; ")}`
@@ -97,11 +104,9 @@ const make = Effect.gen(function* () {
   /** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
   const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
     Effect.gen(function* () {
-      const { config: running } = yield* config.current
-      const gateway = bindings === null ? undefined : running.dms[bindings.dm]?.gateway
-      if (bindings === null || gateway === undefined) return
+      if (bindings === null) return
       const source_id = `disk:${what}:${agent_id}:${yield* Clock.currentTimeMillis}`
-      yield* outbox.tell({ source_id, gateway, dm: bindings.dm, agent_id, text, in_reply_to: null, kind: "notice" })
+      yield* outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text })
     }).pipe(Effect.catchCause((cause) => Effect.logWarning("notification failed", cause)))
 
   const pause = Effect.fnUntraced(function* (view: AgentView, reason: string) {

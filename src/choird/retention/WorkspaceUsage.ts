@@ -6,6 +6,7 @@ import { constants, type Dirent } from "node:fs"
 import { lstat, open, opendir, readlink, realpath } from "node:fs/promises"
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import { restarted } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -161,14 +162,12 @@ const make = Effect.gen(function* () {
 
   /** Once a day, to the person of the agent that works there. */
   const tell = Effect.fnUntraced(function* (name: ResourceName, text: string) {
-    const { config: running } = yield* config.current
     const day = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, DAY_CHARS)
     for (const { agent_id, bindings } of yield* lifecycle.list) {
-      const gateway = bindings === null ? undefined : running.dms[bindings.dm]?.gateway
-      if (bindings?.workspace !== name || gateway === undefined) continue
+      if (bindings?.workspace !== name) continue
       const source_id = `quota:${name}:${agent_id}:${day}`
-      const message = { source_id, gateway, dm: bindings.dm, agent_id, in_reply_to: null, kind: "notice" as const }
-      yield* outbox.tell({ ...message, text: `${text}. Ask me to clean up what is not needed.` })
+      const asking = `${text}. Ask me to clean up what is not needed.`
+      yield* outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text: asking })
     }
   })
 

@@ -2,11 +2,13 @@
 import { Clock, DateTime, Effect, Result } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { insertOutbox, Outbox } from "#src/choird/queues/Outbox.ts"
+import { unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { withdrawSignal } from "#src/choird/queues/Signals.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
@@ -81,12 +83,12 @@ const makeSettle = Effect.gen(function* () {
       if (!(yield* write)) return false
       const { agent_id, session } = place
       const current = (yield* config.current).config
-      const { dm } = session.resource_bindings
-      const bound = current.dms[dm]
-      if (text === undefined || bound === undefined) return true
-      const row = { dm, gateway: bound.gateway, agent_id, session_id: null, kind: "notice", in_reply_to: null } as const
+      if (text === undefined) return true
+      const bound = yield* unaskedPlace(current, agent_id, boundDms(session.resource_bindings))
+      if (bound === undefined) return true
+      const row = { ...bound, agent_id, session_id: null, kind: "notice", in_reply_to: null } as const
       yield* insertOutbox(current, [{ ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text }])
-      yield* sql.afterCommit(outbox.wake(dm))
+      yield* sql.afterCommit(outbox.wake(bound.dm))
       return true
     }).pipe(inTransaction, onDatabase)
 })

@@ -151,7 +151,7 @@ const ENDED = "ended"
 const endSession = Effect.fnUntraced(function* (session_id: SessionId, status: SessionStatus) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE choir_control.sessions
-    SET status = ${status}, ended_at = coalesce(ended_at, now()) WHERE session_id = ${session_id}`
+    SET status = ${status}, ended_at = coalesce(ended_at, now()), memory_until = last_rev WHERE session_id = ${session_id}`
   yield* askForChunks(session_id)
 }, inTransaction)
 

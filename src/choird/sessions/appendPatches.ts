@@ -51,7 +51,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     const early = admit(session, caller.epoch, heartbeat, prepared)
     if (session === undefined || prepared.type !== "chain" || early !== undefined)
       return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
-    const { dm, head_hash, last_rev, log_bytes, workspace } = session
+    const { dms: bound, head_hash, last_rev, log_bytes, workspace } = session
     const hash_before = headHash(session_id, head_hash)
     const stored = yield* states.at(session_id, last_rev, hash_before)
     const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
@@ -68,7 +68,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     // The agent is asked to end long before, and nothing is wrong with the session.
     const bytes = bytesOf(links)
     if (!hasRoom(log_bytes, bytes, config.retention)) return { decision: { type: "frozen" } as const, last_rev }
-    const origin = { session_id, agent_id, dm, workspace }
+    const origin = { session_id, agent_id, dms: bound, workspace }
     const tellings = yield* tellingsOf(config, origin, events)
     // Before anything is written, since the agent repeats the request until somebody reads.
     if (tellings === undefined) return { ...BACKOFF, last_rev }

@@ -4,6 +4,7 @@ import type { ChoirEvent } from "#schema/Event.ts"
 import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { reportOf } from "#src/shared/session/jobReport.ts"
+import { type ProviderWait, waitOfJob } from "#src/shared/session/providerWait.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { jobNameIn, openSpawns } from "./runChanges.ts"
 import { costSum, msBetween, tokenSum } from "#src/shared/session/sums.ts"
@@ -28,6 +29,7 @@ interface JobWords {
   /** The newest report with its plan. */
   readonly plan: CoreReport | undefined
   readonly question: CoreReport | undefined
+  readonly wait: ProviderWait | undefined
 }
 
 interface PendingJob {
@@ -41,8 +43,8 @@ export interface SessionWords {
   readonly pending: ReadonlyArray<PendingJob>
 }
 
-const revsOfJob = ({ plan, question, report_rev, started_rev }: CoreLane): ReadonlyArray<number> =>
-  [started_rev, report_rev, plan?.rev ?? 0, question?.rev ?? 0].filter((rev) => rev > 0)
+const revsOfJob = ({ output, plan, question, report_rev, started_rev }: CoreLane): ReadonlyArray<number> =>
+  [started_rev, output.rev, report_rev, plan?.rev ?? 0, question?.rev ?? 0].filter((rev) => rev > 0)
 
 /** The revisions that hold the words of a state's jobs, and of those that edge asked for. */
 export const revsOfWords = (state: SessionState): ReadonlyArray<number> => [
@@ -75,13 +77,22 @@ export const wordsOf = (state: SessionState, events: ReadonlyArray<ChoirEvent>):
   const byRev = new Map(events.map((event) => [event.rev, event]))
   const said = (rev: number | undefined) => (rev === undefined ? undefined : reportOf(byRev.get(rev)))
   const jobs = new Map(
-    [...cores.values()].map(({ job_name, plan, question, report_rev, started_rev }) => {
+    [...cores.values()].map((core) => {
+      const { job_name, plan, question, report_rev, started_rev } = core
+      const wait = waitOfJob(core, (rev) => byRev.get(rev))
       const started = byRev.get(started_rev)
       const start = started?.event_type === "CoreStarted" ? started.payload.start : undefined
       const task = start === undefined ? undefined : firstLine(start.task_spec)
       return [
         job_name,
-        { task, kind: kindOf(start), report: said(report_rev), plan: said(plan?.rev), question: said(question?.rev) }
+        {
+          task,
+          kind: kindOf(start),
+          report: said(report_rev),
+          plan: said(plan?.rev),
+          question: said(question?.rev),
+          wait
+        }
       ] as const
     })
   )
@@ -110,7 +121,8 @@ export const summaryOf = (core: CoreLane, words: JobWords | undefined, now_ms: n
     ...(words?.task === undefined ? {} : { task: words.task }),
     ...(words?.plan?.plan === undefined ? {} : { plan: words.plan.plan }),
     ...(words?.report === undefined ? {} : { report: words.report }),
-    ...(core.question === undefined ? {} : { question: words?.question?.text ?? "" })
+    ...(core.question === undefined ? {} : { question: words?.question?.text ?? "" }),
+    ...(words?.wait === undefined ? {} : { provider_wait: { since: words.wait.since, cause: words.wait.cause } })
   }
 }
 

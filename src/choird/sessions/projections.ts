@@ -3,9 +3,11 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import type { AgentId, InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type InboxId, type JobName, type ResourceName, type SessionId } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { type Room, unshownNotice, waitingOf, withRoom } from "#src/choird/queues/outboxRoom.ts"
+import { askForChunksUntil } from "#src/choird/queues/memoryJobs.ts"
+import { type Place, unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { noteAnswered } from "#src/choird/queues/Reactions.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
 
@@ -24,11 +26,11 @@ export const signalIdOf = (event: ChoirEvent) => {
   }
 }
 
-/** The session that the events belong to. The binding's DM is where messages go that answer no message. */
+/** The session that the events belong to. What answers no message goes to one of its DMs, see {@link unaskedPlace}. */
 interface Origin {
   readonly session_id: SessionId
   readonly agent_id: AgentId
-  readonly dm: ResourceName
+  readonly dms: ReadonlyArray<ResourceName>
   /** The name of its workspace. */
   readonly workspace: string
 }
@@ -102,11 +104,6 @@ const acknowledge = Effect.fnUntraced(function* ({ agent_id, session_id }: Origi
     WHERE c.is_message AND i.inbox_id = c.id AND i.agent_id = ${agent_id} AND i.acked_rev IS NULL`
 })
 
-interface Place {
-  readonly gateway: ResourceName
-  readonly dm: ResourceName
-}
-
 /** The origins of the answered messages, as the inbox knows them: an agent's own word could name anyone's DM. */
 const placesOf = Effect.fnUntraced(function* (agent_id: AgentId, spoken: ReadonlyArray<Spoken>) {
   const ids = carried(spoken, (event) =>
@@ -136,8 +133,8 @@ const dropLines = Effect.fnUntraced(function* (session_id: SessionId, dm: Resour
 
 /** The room of a message: what answers nobody's message is news, as a line on a job is, or files, which no log has. Pure. */
 const roomOf = ({ files, job, kind }: Spoken["payload"], asked: Place | undefined): Room => {
-  if (asked !== undefined && !(kind === "notice" && job !== undefined)) return "answer"
-  return files === undefined ? "news" : "files"
+  if (asked !== undefined && (kind !== "notice" || files !== undefined)) return "answer"
+  return files !== undefined || (asked !== undefined && job === undefined) ? "files" : "news"
 }
 
 /** A message of an event, and the job that it is on. */
@@ -155,21 +152,22 @@ const NOTHING: Tellings = { taken: [], beyond: [] }
 /** The messages that events make, within the room of their agent; undefined where an answer has none, so that nothing of the request is stored. */
 export const tellingsOf = Effect.fnUntraced(function* (
   config: Config,
-  { agent_id, dm, session_id, workspace }: Origin,
+  { agent_id, dms, session_id, workspace }: Origin,
   events: ReadonlyArray<ChoirEvent>
 ) {
   const spoken = events.filter(isSpoken)
   if (spoken.length === 0) return NOTHING
   const places = yield* placesOf(agent_id, spoken)
-  const bound = config.dms[dm]
+  const isUnasked = spoken.some(({ payload }) => !places.has(payload.in_reply_to ?? ""))
+  const elsewhere = isUnasked ? yield* unaskedPlace(config, agent_id, dms) : undefined
   const messages: Array<Told> = []
   for (const { payload, rev } of spoken) {
     const in_reply_to = payload.in_reply_to ?? null
     const asked = places.get(in_reply_to ?? "")
-    const place = asked ?? (bound === undefined ? undefined : { dm, gateway: bound.gateway })
+    const place = asked ?? elsewhere
     const source_id = sourceOf(session_id, { payload, rev })
     if (place === undefined)
-      yield* Effect.logWarning(`message ${source_id} cannot be delivered: config.json has no DM ${dm}`)
+      yield* Effect.logWarning(`message ${source_id} cannot be delivered: config.json has no DM ${dms.join(" or ")}`)
     else
       messages.push({
         ...place,
@@ -202,6 +200,15 @@ const speak = Effect.fnUntraced(function* (config: Config, origin: Origin, { bey
   return [...new Set(messages.map((message) => message.dm))]
 })
 
+/** The revision up to which the talk has left its window by these events; 0 where none of them is a compaction of it. */
+const leftWindow = (events: ReadonlyArray<ChoirEvent>): number =>
+  Math.max(
+    0,
+    ...events.map((event) =>
+      event.event_type === "CompactionCommitted" && event.lane === EDGE ? event.payload.boundary_rev : 0
+    )
+  )
+
 /** Writes the projections of events, within their transaction. Returns the DMs that have something new. */
 export const applyProjections = Effect.fnUntraced(function* (
   config: Config,
@@ -211,6 +218,8 @@ export const applyProjections = Effect.fnUntraced(function* (
 ) {
   yield* acknowledge(origin, events)
   const spoken = yield* speak(config, origin, tellings)
+  const left = leftWindow(events)
+  if (left > 0) yield* askForChunksUntil(origin.session_id, left)
   const ids = answeredBy(events).flatMap((id) => rowId(id) ?? [])
   return [...new Set([...spoken, ...(yield* noteAnswered(origin.agent_id, ids))])]
 })

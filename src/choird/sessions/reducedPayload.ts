@@ -100,8 +100,14 @@ const memoryWrite = (payload: PayloadOf<"MemoryWriteCommitted">): PayloadOf<"Mem
 }
 
 /** The lane's summary loses this part of it; where its window begins stays. */
-const compaction = ({ delta, words, ...kept }: PayloadOf<"CompactionCommitted">): PayloadOf<"CompactionCommitted"> => ({
+const compaction = ({
+  delta,
+  split,
+  words,
+  ...kept
+}: PayloadOf<"CompactionCommitted">): PayloadOf<"CompactionCommitted"> => ({
   ...kept,
+  ...(split === undefined ? {} : { split: split.rest === undefined ? split : { ...split, rest: FORGOTTEN } }),
   delta: { mode: "append", ...(delta.summary_update === undefined ? {} : { summary_update: FORGOTTEN }) },
   ...(words === undefined ? {} : { words: [] })
 })

@@ -33,7 +33,8 @@ export interface LockedSession {
   readonly head_hash: Uint8Array | null
   readonly log_bytes: number
   readonly image_version: string
-  readonly dm: ResourceName
+  /** Its DMs, the first one first. */
+  readonly dms: ReadonlyArray<ResourceName>
   /** Empty for an agent that is bound to no workspace. */
   readonly workspace: string
 }
@@ -199,7 +200,7 @@ export const lockSession = Effect.fnUntraced(function* (session_id: SessionId) {
   const sql = yield* SqlClient.SqlClient
   const [session] = yield* sql<LockedSession>`SELECT status, epoch, frozen_reason, last_rev, head_hash,
       log_bytes::float8 AS log_bytes, image_version,
-      resource_bindings ->> 'dm' AS dm, coalesce(resource_bindings ->> 'workspace', '') AS workspace
+      coalesce(resource_bindings -> 'dms', jsonb_build_array(resource_bindings -> 'dm')) AS dms, coalesce(resource_bindings ->> 'workspace', '') AS workspace
     FROM choir_control.sessions WHERE session_id = ${session_id} FOR UPDATE`
   return session
 })

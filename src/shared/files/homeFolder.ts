@@ -70,11 +70,14 @@ export const COMMAND_NAMES = [
   "workspace"
 ]
 
-const COMMAND = new RegExp(String.raw`\bchoirctl (?=(?:${COMMAND_NAMES.join("|")})\b)`, "gu")
+const COMMAND = new RegExp(String.raw`(?<![\w/-])choirctl (?=(?:${COMMAND_NAMES.join("|")})\b)`, "gu")
+
+/** The words by which a person calls choirctl where it is not on their PATH; `npm start` and the launchers set the variable. */
+const called = (): string => process.env["CHOIR_COMMAND"] || "choirctl"
 
 /** A text whose commands of choirctl are about this home, as a person can paste them. */
 export const onHome = (home: string, text: string): string =>
-  home === DEFAULT_HOME ? text : text.replaceAll(COMMAND, () => `choirctl --home ${shellQuoted(home)} `)
+  text.replaceAll(COMMAND, () => `${called()} ${home === DEFAULT_HOME ? "" : `--home ${shellQuoted(home)} `}`)
 
 /** The hint where a home is missing: the command that makes it, and how to name another. */
 export const initHint = (home: string): string =>

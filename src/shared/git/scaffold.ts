@@ -48,11 +48,14 @@ const giveIdentity = Effect.fnUntraced(function* (gitDir: string) {
 /**
  * Makes the repository `place` with one commit of the files of `starterFolder` on branch `main`. With a work tree its owner edits the files in place; a
  * bare one is for pushing to. A crash or an error leaves nothing at `place`.
+ *
+ * @param more further files by their paths, whose folders the starter has; only for a work tree.
  */
 export const createRepo = Effect.fn("createRepo")(function* (
   place: string,
   starterFolder: string,
-  kind: "worktree" | "bare" = "worktree"
+  kind: "worktree" | "bare" = "worktree",
+  more: Readonly<Record<string, string>> = {}
 ) {
   const fs = yield* FileSystem.FileSystem
   const [path, starter] = [resolve(place), resolve(starterFolder)]
@@ -62,7 +65,10 @@ export const createRepo = Effect.fn("createRepo")(function* (
   const fresh = join(folder, "repo")
   const gitDir = kind === "bare" ? fresh : join(fresh, ".git")
   const workTree = kind === "bare" ? starter : fresh
-  if (kind === "worktree") yield* fs.copy(starter, fresh)
+  if (kind === "worktree") {
+    yield* fs.copy(starter, fresh)
+    for (const [file, text] of Object.entries(more)) yield* fs.writeFileString(join(fresh, file), text)
+  }
   const bare = kind === "bare" ? ["--bare"] : []
   yield* runGit({ args: ["init", "--quiet", ...bare, "--template=", "--initial-branch=main", fresh] })
   yield* runGit({ gitDir, args: ["--work-tree", workTree, "add", "--all", "--force", "."] })

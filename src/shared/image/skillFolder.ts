@@ -3,7 +3,7 @@
  * skill of one state, whose task is the prose and whose tools are those that `allowed-tools` names, and no others.
  */
 import { Result, Schema } from "effect"
-import { isAlias, isNode, isScalar, parseDocument, visit } from "yaml"
+import { isAlias, isNode, isScalar, parseDocument, visit, type YAMLError } from "yaml"
 import { OBJECTIVE_CHARS_MAX, SkillName, SkillSpec } from "#schema/Skill.ts"
 import { ToolNameInEitherForm } from "#schema/Tool.ts"
 import { hiddenProblem, hiddenValues } from "./hiddenCharacters.ts"
@@ -76,13 +76,43 @@ const nameProblem = (name: unknown): string | undefined => {
   return `its name has ${JSON.stringify(wrong)}: ${instead}`
 }
 
+const yamlOf = (text: string) =>
+  parseDocument(text, { logLevel: "error", merge: false, schema: "core", version: "1.2" })
+
+const yamlProblem = ({ errors, warnings }: ReturnType<typeof yamlOf>): YAMLError | undefined => errors[0] ?? warnings[0]
+
+/** A key with a sentence, or with words behind brackets. Tools are a list. */
+const VALUE = /^((?!allowed-tools:|tools:)[a-z][\w-]*:)[ \t]+((?:[\p{L}\p{N}]|\[[^[\]]*\][ \t]*[^ \t\r]).*?)[ \t\r]*$/iu
+
+/** The front matter with quotes around values that are not valid YAML by themselves, as a sentence with a colon in it. */
+const withQuotes = (front: string): string =>
+  front
+    .split("\n")
+    .map((line) => {
+      const [, key, value = ""] = VALUE.exec(line) ?? []
+      return key === undefined || yamlProblem(yamlOf(line)) === undefined ? line : `${key} ${JSON.stringify(value)}`
+    })
+    .join("\n")
+
+/** The document that a text is, or with those quotes. */
+const frontDocument = (front: string) => {
+  const document = yamlOf(front)
+  return yamlProblem(document) === undefined ? document : yamlOf(withQuotes(front))
+}
+
+/** Where a problem is and its words; the front matter begins in the second line of its file. */
+const yamlWords = ({ linePos, message }: YAMLError): string => {
+  const words = (message.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/u, "")
+  return linePos === undefined ? words : `line ${linePos[0].line + 1}: ${words}`
+}
+
 /** YAML without what makes one text mean another: anchors, aliases and tags. */
 const parseFront = (front: string): Result.Result<unknown, string> => {
   const read = Result.try({
     try: () => {
-      const document = parseDocument(front, { logLevel: "error", merge: false, schema: "core", version: "1.2" })
-      const [problem] = [...document.errors, ...document.warnings]
-      if (problem !== undefined) return Result.fail(`its front matter is not YAML: ${problem.message.split("\n")[0]}`)
+      const document = frontDocument(front)
+      const problem = yamlProblem(document)
+      if (problem !== undefined) return Result.fail(`its front matter is not YAML: ${yamlWords(problem)}`)
       let refused: string | undefined
       visit(document, (_, node) => {
         if (isAlias(node) || (isNode(node) && "anchor" in node && node.anchor !== undefined)) refused = "anchors"

@@ -8,6 +8,7 @@ import type { MemoryFact } from "#schema/Event.ts"
 import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { Source } from "#schema/Source.ts"
+import type { Label, QuotedRest } from "./labels.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
 /** Reports and questions of jobs that the user has not seen yet. No job starts or asks where there may be no room for its end. */
@@ -64,6 +65,8 @@ export interface ReferenceSummary {
   readonly files: ReadonlyArray<string>
   /** The newest messages of people that left the window, as they wrote them, oldest first. */
   readonly words: ReadonlyArray<string>
+  /** A quotation of the rest of what left with the newest compaction. Everything above is trusted where the lane's label is not `mixed`. */
+  readonly rest?: QuotedRest
 }
 
 /** Where a lane is in the skill that it runs. The skill's text is in the image, and no event depends on it. */
@@ -110,6 +113,8 @@ export interface LaneMemory {
   readonly tainted: boolean
   /** Where the text came from that taints it, as far as events say; at most SOURCES_MAX. */
   readonly sources: ReadonlyArray<Source>
+  /** Since when it is tainted, and what of it is in the window; absent in a lane that is not. */
+  readonly label?: Label | undefined
   /** The lane's newest different calls, the newest last; at most REPETITIONS_REMEMBERED_MAX. */
   readonly repetitions: ReadonlyArray<Repetition>
   /** One at a time. */
@@ -247,6 +252,8 @@ export interface SessionState {
   readonly workspace_sources: ReadonlyArray<Source>
   /** People have sent files that are below `.choirtmp`. */
   readonly workspace_received: boolean
+  /** The sources of labels that have ended: what is read again of the log may be text from there. */
+  readonly past_sources: ReadonlyArray<Source>
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined
 }

@@ -20,6 +20,7 @@ import {
   withLane
 } from "./lanes.ts"
 import { reportKind, workAfter } from "./jobWork.ts"
+import { brought } from "./labels.ts"
 import { WRITTEN_FILES_MAX } from "./memory.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
@@ -111,7 +112,7 @@ const withWriteOf = (
     : { ...state, workspace_tainted: true, workspace_sources }
 }
 
-export const FILE: Source = "file"
+const FILE: Source = "file"
 
 /** Whether a call works on something below `.choirtmp`. Its locks tell, since the key of a path is the resolved one (D27). */
 export const isStaged = ({ locks }: EventOf<"ToolCallRequested">["payload"]): boolean =>
@@ -330,9 +331,9 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
   ]
   const ran = call.stage === "committed"
   const read = ran ? readSources(state, call) : []
-  const brought = payload.untrusted === true || read.length > 0
-  const tainted = memory.tainted || brought
-  const sources = brought ? withSources(memory.sources, [...(payload.sources ?? []), ...read]) : memory.sources
+  const isForeign = payload.untrusted === true || read.length > 0
+  const after = isForeign ? brought(memory, [...(payload.sources ?? []), ...read], event) : memory
+  const { label, sources, tainted } = after
   const core = coreOf(state, lane)
   const cost_usd = payload.cost_usd ?? 0
   const paid = { ...state, spent: { ...state.spent, cost_usd: costSum(state.spent.cost_usd, cost_usd) } }
@@ -349,6 +350,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     written: writtenAfter(memory.written, call, payload),
     tainted,
     sources,
+    ...(label === undefined ? {} : { label }),
     repetitions: repeated(memory.repetitions, call.digest, result, payload.status === "rejected")
   })
   const marked = ran ? withWriteOf(next, call, { sources, tainted }, isKeptInFile(payload)) : next
@@ -374,10 +376,8 @@ const withReport = (
   const { created_at } = event
   if (report === undefined || event.payload.status !== "success") return withCore(state, settled)
   const { inbox_id, job_id, job_name } = core
-  const brought = [sourceOf("job", job_name), ...core.sources]
-  const heard = core.tainted
-    ? withEdge(state, { tainted: true, sources: withSources(state.edge.sources, brought) })
-    : state
+  const added = [sourceOf("job", job_name), ...core.sources]
+  const heard = core.tainted ? withEdge(state, brought(state.edge, added, event)) : state
   if (!report.isQuestion) {
     const plan = report.isPlan === true ? { rev: report.rev, at: created_at } : core.plan
     return withCore(heard, { ...settled, report_rev: report.rev, plan })

@@ -1,11 +1,14 @@
 /** The effect of a compaction on a state: the oldest part of a lane's window gives way to the summary that replaces it. */
 import { Result } from "effect"
 import type { EventOf } from "#schema/Event.ts"
-import type { LaneId } from "#schema/Ids.ts"
+import { EDGE, type LaneId } from "#schema/Ids.ts"
+import type { Source } from "#schema/Source.ts"
 import { waitsForPerson } from "./parkTurn.ts"
 import { type Folded, laneOf, withLane } from "./lanes.ts"
-import { applyDelta, boundedWords } from "./memory.ts"
-import type { CoreLane, EdgeLane, SessionState } from "./State.ts"
+import { endsLabel, type Label } from "./labels.ts"
+import { applyDelta, boundedWords, emptySummary } from "./memory.ts"
+import { withSources } from "./sources.ts"
+import type { CoreLane, EdgeLane, LaneMemory, ReferenceSummary, SessionState } from "./State.ts"
 
 /** The outputs of a lane that its next steps continue from, by revision: its newest one, and the one of a turn that was set aside. */
 export const openOutputs = (memory: EdgeLane | CoreLane): ReadonlyArray<number> =>
@@ -50,27 +53,74 @@ const keptRefused = (memory: EdgeLane | CoreLane, boundary_rev: number, kept: Re
     : "an output whose calls are open would leave the window"
 }
 
-export const compactWindow = (state: SessionState, { lane, payload, rev }: EventOf<"CompactionCommitted">): Folded => {
-  const { boundary_rev, delta, kept = [], signal_id, words } = payload
+type Payload = EventOf<"CompactionCommitted">["payload"]
+
+/** Why a compaction cannot part trusted text from the rest as it says. */
+const splitRefused = (state: SessionState, { lane, payload }: EventOf<"CompactionCommitted">): string | undefined => {
+  const { boundary_rev, kept = [], split } = payload
+  if (split === undefined) return undefined
+  if (lane !== EDGE) return "only edge parts its summary"
+  // What was forgotten of a session may be all that labelled it.
+  if (split.ended !== true || state.edge.label === undefined) return undefined
+  return split.rest === undefined && endsLabel(state, boundary_rev, kept)
+    ? undefined
+    : "text from outside would be left in a window without a label"
+}
+
+/** The summary that a delta changes: one that was not parted from text of outside gives way to one that is. */
+const summaryBefore = ({ label, summary }: LaneMemory, split: Payload["split"]): ReferenceSummary => {
+  if (split === undefined) return summary
+  const { rest: _, ...trusted } = label?.mixed === true ? emptySummary : summary
+  return trusted
+}
+
+/** A label once a part of the window is in a summary. */
+const labelAfter = (label: Label, { delta, split }: Payload): Label =>
+  split === undefined && Object.keys(delta).length === 1 ? label : { ...label, mixed: split === undefined }
+
+/** The state of a lane without a label, in which no text of outside is left. */
+const unlabelled = (state: SessionState): SessionState => {
+  const { sources, summary } = state.edge
+  return {
+    ...withLane(state, EDGE, {
+      tainted: false,
+      sources: [],
+      label: undefined,
+      // Names of files that the lane chose in sight of such text.
+      written: [],
+      summary: { ...summary, files: [] }
+    }),
+    past_sources: withSources(state.past_sources, sources.length === 0 ? UNKNOWN : sources)
+  }
+}
+
+/** Of text whose events name no source. */
+export const UNKNOWN: ReadonlyArray<Source> = ["memory"]
+
+export const compactWindow = (state: SessionState, event: EventOf<"CompactionCommitted">): Folded => {
+  const { lane, payload, rev } = event
+  const { boundary_rev, delta, kept = [], signal_id, split, words } = payload
   const memory = laneOf(state, lane)
   if (memory === undefined)
     return signal_id === undefined ? Result.fail(`no job runs on ${lane}`) : Result.succeed(state)
   // An order to compact ends in an event even where there was nothing to do.
-  if (boundary_rev <= memory.boundary && signal_id !== undefined && Object.keys(delta).length === 1)
-    return Result.succeed(state)
+  const isNothing = Object.keys(delta).length === 1 && split === undefined
+  if (boundary_rev <= memory.boundary && signal_id !== undefined && isNothing) return Result.succeed(state)
   if (boundary_rev < memory.boundary) return Result.fail(`the window begins after ${memory.boundary} already`)
   if (boundary_rev >= rev) return Result.fail(`a compaction at ${rev} cannot reach ${boundary_rev}`)
-  const refused = keptRefused(memory, boundary_rev, kept)
+  const refused = keptRefused(memory, boundary_rev, kept) ?? splitRefused(state, event)
   if (refused !== undefined) return Result.fail(refused)
-  return Result.succeed(
-    withLane(state, lane, {
-      boundary: boundary_rev,
-      window: memory.window.filter((seen) => seen > boundary_rev || kept.includes(seen)),
-      summary: {
-        ...applyDelta(memory.summary, delta),
-        files: boundary_rev > memory.boundary ? memory.written : memory.summary.files,
-        ...(words === undefined ? {} : { words: boundedWords(words) })
-      }
-    })
-  )
+  const rest = split?.rest === undefined ? {} : { rest: { text: split.rest, sources: memory.sources } }
+  const compacted = withLane(state, lane, {
+    boundary: boundary_rev,
+    window: memory.window.filter((seen) => seen > boundary_rev || kept.includes(seen)),
+    ...(memory.label === undefined ? {} : { label: labelAfter(memory.label, payload) }),
+    summary: {
+      ...applyDelta(summaryBefore(memory, split), delta),
+      files: boundary_rev > memory.boundary ? memory.written : memory.summary.files,
+      ...(words === undefined ? {} : { words: boundedWords(words) }),
+      ...rest
+    }
+  })
+  return Result.succeed(split?.ended === true && memory.label !== undefined ? unlabelled(compacted) : compacted)
 }

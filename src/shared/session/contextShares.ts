@@ -1,5 +1,6 @@
 /** The shares of a prompt's kinds of parts, in the order of the prompt. */
 import type { ContextPart, PromptContext } from "#schema/PromptContext.ts"
+import { originsOf, sourceWords } from "./sourceWords.ts"
 
 export interface ContextShare {
   readonly name: string
@@ -29,6 +30,14 @@ export const contextSize = ({ context_window, tokens }: PromptContext): string =
   context_window === 0
     ? `${tokens} tokens`
     : `${tokens} of ${context_window} tokens (${Math.round((100 * tokens) / context_window)} %)`
+
+/** Where the text from outside in a prompt came from, and until when it stays; empty where there is none. */
+export const contextLabel = ({ label }: PromptContext): ReadonlyArray<string> =>
+  label === undefined
+    ? []
+    : [
+        `Text from outside is in it, from ${originsOf(label.sources).map(sourceWords).join(", ") || "unknown places"}. It leaves at ${label.until.slice(0, 16).replace("T", " ")} UTC if no more of it comes.`
+      ]
 
 /** One line: the lane, its model, and how full the model's context is. */
 export const contextLine = (context: PromptContext): string =>

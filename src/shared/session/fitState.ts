@@ -151,7 +151,11 @@ const STEPS: ReadonlyArray<Step> = [
         inEdge(state, forgetMemory, share)
   ),
   (state) => inAll(state, forgetWindow, WINDOW_BYTES_MIN),
-  (state) => ({ ...inAll(state, forgetNames, 0), workspace_sources: kindsOf(state.workspace_sources) })
+  (state) => ({
+    ...inAll(state, forgetNames, 0),
+    past_sources: kindsOf(state.past_sources),
+    workspace_sources: kindsOf(state.workspace_sources)
+  })
 ]
 
 /** A state within the limit. Refused is only one whose open calls and ids alone are too many: hundreds of calls with the longest names at once. */

@@ -8,7 +8,6 @@ import { EDGE, jobOf } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import { CORE_JOBS_MAX } from "#schema/Core.ts"
 import {
-  FILE,
   modelOutput,
   openReport,
   REPORTS_FULL,
@@ -17,6 +16,7 @@ import {
   toolResultCommitted,
   withSeen
 } from "./calls.ts"
+import { brought } from "./labels.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compactWindow } from "./compactWindow.ts"
 import { fitState } from "./fitState.ts"
@@ -54,6 +54,7 @@ export const initialState: SessionState = {
   workspace_tainted: false,
   workspace_sources: [],
   workspace_received: false,
+  past_sources: [],
   ended: undefined
 }
 
@@ -72,11 +73,13 @@ const signalled = (state: SessionState, signal_id: string | undefined): Folded =
 /** Where what edge is shown of a message came from, as far as it is not the person's own words. */
 export const messageSources = ({
   attachments,
+  dm,
   forwarded,
-  received
+  received,
+  writers = FORWARDED
 }: EventOf<"UserMsg">["payload"]): ReadonlyArray<Source> => {
   const isShown = received === true && attachments.some(({ picture }) => picture !== undefined)
-  return [...(forwarded === true ? FORWARDED : []), ...(isShown ? [FILE] : [])]
+  return [...(forwarded === true ? writers : []), ...(isShown ? [sourceOf("file", dm)] : [])]
 }
 
 const FORWARDED: ReadonlyArray<Source> = ["forwarded"]
@@ -87,12 +90,13 @@ const paid = (cost_usd: number | undefined, state: SessionState): SessionState =
     ? state
     : { ...state, spent: { ...state.spent, cost_usd: costSum(state.spent.cost_usd, cost_usd) } }
 
-const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">): Folded => {
+const userMsg = (state: SessionState, event: EventOf<"UserMsg">): Folded => {
+  const { lane, payload, rev } = event
   const id = BigInt(payload.inbox_id)
   if (lane !== EDGE) return Result.fail("only edge hears the user")
   if (id <= state.last_inbox_id) return Result.fail(`inbox row ${payload.inbox_id} is not after the last one`)
   const ready = parkTurn(state)
-  const brought = messageSources(payload)
+  const added = messageSources(payload)
   if (ready.edge.turn !== undefined) return Result.fail("the turn before has no reply yet")
   return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
@@ -101,8 +105,7 @@ const userMsg = (state: SessionState, { lane, payload, rev }: EventOf<"UserMsg">
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,
-          tainted: ready.edge.tainted || brought.length > 0,
-          sources: withSources(ready.edge.sources, brought),
+          ...(added.length === 0 ? {} : brought(ready.edge, added, event)),
           // A request that the user repeats is not a loop of the model's.
           repetitions: freshLane.repetitions
         }),
@@ -124,13 +127,17 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
   const kept = laneToResume(state, event)
   if (Result.isFailure(kept)) return Result.fail(kept.failure)
   const inbox_id = messageOf(state.edge.turn)
-  const handed = (payload.start.context_bundle.handed ?? []).flatMap(({ reads = [] }) => reads)
+  const { handed = [] } = payload.start.context_bundle
+  // What edge hands over, and what a resumed job remembers, is of the log: text from outside stays there when edge's own window has none any more.
+  const past = handed.length === 0 && payload.resumes === undefined ? [] : state.past_sources
+  const isLabelled = state.edge.tainted || kept.success.tainted === true || past.length > 0
+  const known = withSources(kept.success.sources ?? [], state.edge.sources)
   const core: CoreLane = {
     ...freshLane,
     window: [rev],
     seen: withSeen(
       freshLane.seen,
-      handed.map(({ path, sha256 }) => [path, sha256])
+      handed.flatMap(({ reads = [] }) => reads.map(({ path, sha256 }) => [path, sha256] as const))
     ),
     state: "CORE_CREATED",
     job_id: payload.job_id,
@@ -158,8 +165,7 @@ const coreStarted = (state: SessionState, event: EventOf<"CoreStarted">): Folded
     inbox_id,
     in_skill: payload.in_skill,
     ...kept.success,
-    tainted: state.edge.tainted || kept.success.tainted === true,
-    sources: withSources(kept.success.sources ?? [], state.edge.sources)
+    ...(isLabelled ? brought({ ...freshLane, ...kept.success, sources: known }, past, event) : {})
   }
   const counted = withStep(nameTaken(state, event), inbox_id)
   return move(inWindow(withCore(counted, core), EDGE, rev), lane, "CoreStarted")
@@ -182,13 +188,10 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
     const { inbox_id, job_id, job_name, sources, tainted } = core
     // The end itself may tell names of files of a workspace that its job has not read.
     const isForeign = tainted || payload.sources !== undefined
-    const brought = isForeign ? [sourceOf("job", job_name), ...withSources(sources, payload.sources ?? [])] : []
+    const added = [sourceOf("job", job_name), ...withSources(sources, payload.sources ?? [])]
     return inWindow(
       {
-        ...withEdge(moved, {
-          tainted: moved.edge.tainted || isForeign,
-          sources: withSources(moved.edge.sources, brought)
-        }),
+        ...(isForeign ? withEdge(moved, brought(moved.edge, added, event)) : moved),
         cores,
         // A question that the user has not seen yet is answered by the end of the job.
         reports: [
@@ -202,7 +205,8 @@ const coreStopped = (state: SessionState, event: EventOf<"CoreStopped">): Folded
   })
 }
 
-const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventOf<"InjectedInstruction">): Folded => {
+const injectedInstruction = (state: SessionState, event: EventOf<"InjectedInstruction">): Folded => {
+  const { lane, payload, rev } = event
   if (lane !== payload.target) return Result.fail(`it is aimed at ${payload.target} but is on ${lane}`)
   return Result.flatMap(signalled(state, payload.signal_id), (heard) => {
     if (payload.refused !== undefined) return Result.succeed(heard)
@@ -210,11 +214,9 @@ const injectedInstruction = (state: SessionState, { lane, payload, rev }: EventO
       const seen = inWindow(moved, payload.target, rev)
       const core = coreOf(seen, payload.target)
       if (core === undefined) return seen
-      const isEdges = payload.source === "edge"
-      const tainted = core.tainted || (isEdges && state.edge.tainted)
-      const sources = isEdges ? withSources(core.sources, state.edge.sources) : core.sources
+      const passesOn = payload.source === "edge" && state.edge.tainted
       const told = { ...core, injections: core.injections + 1, injection_rev: rev, question: undefined }
-      return withCore(seen, { ...told, tainted, sources })
+      return withCore(seen, { ...told, ...(passesOn ? brought(core, state.edge.sources, event) : {}) })
     })
   })
 }

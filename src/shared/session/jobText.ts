@@ -7,6 +7,7 @@ import { plural } from "#src/shared/text/counts.ts"
 import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import { reportText } from "./jobReport.ts"
+import type { ProviderWait } from "./providerWait.ts"
 import type { CoreLane } from "./State.ts"
 import { lastPart, shortened } from "#src/shared/text/placeToCut.ts"
 
@@ -76,6 +77,23 @@ export const progressLine = (
   return `${lineBegin(core.job_name)}${[countsText(counts), far, phase].filter((part) => part !== undefined).join("; ")}`
 }
 
+/** Characters of a provider's words in a line on a job. */
+const CAUSE_CHARS_MAX = 240
+
+/** A moment as the clock on the wall shows it. */
+const clockText = (at: string): string => {
+  const time = new Date(at)
+  return [time.getHours(), time.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":")
+}
+
+/** That a job waits for its provider, and since when. */
+export const waitText = ({ since }: Pick<ProviderWait, "since">): string =>
+  `waits for the provider since ${clockText(since)}`
+
+/** The line on a job that waits for its provider. */
+export const waitLine = ({ job_name }: Pick<CoreLane, "job_name">, wait: ProviderWait): string =>
+  `${lineBegin(job_name)}${waitText(wait)} (${shortened(inLine(wait.cause), CAUSE_CHARS_MAX)}). It continues by itself once there is an answer; /cancel ${job_name} ends it.`
+
 const ENDED: Readonly<Record<CoreOutcome, string>> = {
   completed: "completed in",
   error: "ended with an error after",
@@ -110,18 +128,31 @@ const treeText = (tree: EventOf<"CoreStopped">["payload"]["tree"]): string => {
 /** Characters of a commit's name as people read it. */
 const COMMIT_SHOWN_CHARS = 10
 
+/** The job in which a person or a schedule runs a skill. */
+const RUN = /^run-/u
+
 /** How a job ended and what it did; nothing where its event does not say. */
 export const endFacts = ({ created_at, payload }: EventOf<"CoreStopped">): string | undefined => {
   const { job_name, orphan, outcome, tree, work } = payload
   if (work === undefined) return undefined
   const ms = (work.earlier_ms ?? 0) + Date.parse(created_at) - Date.parse(work.started_at)
+  const cost = work.cost_usd === undefined ? [] : [costText(work.cost_usd)]
+  // The result of a skill is above this line, which counts only what a run did besides.
+  if (
+    outcome === "completed" &&
+    RUN.test(job_name) &&
+    work.files_changed === 0 &&
+    work.commands === 0 &&
+    orphan !== true
+  )
+    return `${job_name} ${ENDED.completed} ${[timeText(ms), ...cost].join(", ")}.${treeText(tree)}`
   const parts = [
     ...filesText(work),
     ...(work.commands === 0 ? [] : [plural(work.commands, "command")]),
     plural(work.steps, "step"),
     plural(work.tool_calls, "tool call"),
     plural(work.tokens, "token"),
-    ...(work.cost_usd === undefined ? [] : [costText(work.cost_usd)])
+    ...cost
   ]
   const account = orphan === true ? " It gave no account of its work (no writeback): check what it did." : ""
   return `${job_name} ${ENDED[outcome]} ${timeText(ms)}: ${parts.join(", ")}.${treeText(tree)}${account}`
@@ -146,7 +177,9 @@ const stateWords = (state: string): string =>
 export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
   const { agent_type, cost_usd, job_name, last_tool, plan, pool, question, ran_ms, report, state, step, task, tokens } =
     job
-  const doing = question === undefined ? stateWords(state) : "waiting for your answer"
+  const { provider_wait: wait } = job
+  const doing =
+    question !== undefined ? "waiting for your answer" : wait === undefined ? stateWords(state) : waitText(wait)
   const kinds = [agent_type, pool].filter((part) => part !== undefined)
   const said = report === undefined || report.kind === "need_info" ? undefined : withoutPlan(report)
   return [
@@ -157,6 +190,7 @@ export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
     ...(plan ?? []).map((each) => `    ${MARKS[each.state]} ${inLine(each.step)}`),
     ...(said === undefined ? [] : [`  says: ${shortened(inLine(reportText(said)), REPORT_CHARS_MAX)}`]),
     ...(question === undefined ? [] : [`  asks: ${inLine(question)} (/answer ${job_name} …)`]),
+    ...(wait === undefined ? [] : [`  failed: ${shortened(inLine(wait.cause), CAUSE_CHARS_MAX)}`]),
     `  ${[
       countsText(job),
       ...(last_tool === undefined ? [] : [`last ${last_tool}`]),

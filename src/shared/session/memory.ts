@@ -35,10 +35,12 @@ export const isEmpty = ({
   files,
   referenced_events,
   referenced_sessions,
+  rest,
   summary,
   words
 }: ReferenceSummary): boolean =>
   summary === "" &&
+  rest === undefined &&
   facts.length + files.length + referenced_events.length + referenced_sessions.length + words.length === 0
 
 /** The newest messages that a summary has room for. */

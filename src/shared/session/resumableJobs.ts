@@ -44,11 +44,11 @@ export const laneToResume = (
   if (kept?.job_id !== resumes.job_id)
     return Result.fail(`no job ${job_name} of the id ${resumes.job_id} can be resumed`)
   const { began_rev, boundary, environment, repetitions, report_rev, seen, summary, window, written } = kept
-  const { budgets, injections, plan, sources, step, tainted, told, tool_calls, work } = kept
+  const { budgets, injections, label, plan, sources, step, tainted, told, tool_calls, work } = kept
   const memory = { boundary, environment, repetitions, seen, summary, written }
   const progress = { began_rev, plan, report_rev, told, work }
   const counters = { budgets, injections, step, tool_calls }
-  return Result.succeed({ ...memory, ...progress, ...counters, window: [...window, rev], sources, tainted })
+  return Result.succeed({ ...memory, ...progress, ...counters, window: [...window, rev], label, sources, tainted })
 }
 
 /** Without the job of a name that is taken again. */

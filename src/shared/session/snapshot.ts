@@ -26,7 +26,7 @@ export const REPETITIONS_REMEMBERED_MAX = 16
  * The version of the fold that made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 15
+export const FOLD_VERSION = 16
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -72,13 +72,15 @@ const memory = {
     referenced_sessions: references,
     referenced_events: references,
     files: Schema.Array(Schema.String).check(Schema.isMaxLength(WRITTEN_FILES_MAX)),
-    words: Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_WORDS_MAX))
+    words: Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_WORDS_MAX)),
+    rest: Schema.optionalKey(Schema.Struct({ text: Schema.String, sources: Sources }))
   }),
   seen: Schema.ReadonlyMap(Schema.String, Schema.String),
   written: Schema.Array(Schema.String).check(Schema.isMaxLength(WRITTEN_FILES_MAX)),
   environment: Schema.String,
   tainted: Schema.Boolean,
   sources: Sources,
+  label: Schema.optional(Schema.Struct({ from_rev: Rev, rev: Rev, at: IsoInstant, mixed: Schema.Boolean })),
   repetitions: Schema.Array(Schema.Struct({ call: Schema.String, result: Schema.String, times: Schema.Natural })).check(
     Schema.isMaxLength(REPETITIONS_REMEMBERED_MAX)
   ),
@@ -168,6 +170,7 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     workspace_tainted: Schema.Boolean,
     workspace_sources: Sources,
     workspace_received: Schema.Boolean,
+    past_sources: Sources,
     ended: Schema.UndefinedOr(Schema.String)
   })
 )

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Schema } from "effect"
 import { ChoirEvent } from "#schema/Event.ts"
+import { EDGE } from "#schema/Ids.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -17,7 +18,7 @@ const arbiterLayer = Arbiter.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(EventLog.layer(SESSION), AgentSettings.layer(settingsOf(1))))
 )
 
-const notice = (text: string): Command => ({ type: "Notice", text })
+const notice = (text: string): Command => ({ type: "Notice", lane: EDGE, text })
 const start = Effect.forkChild({ startImmediately: true })
 
 describe("Arbiter", () => {

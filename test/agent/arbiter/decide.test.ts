@@ -37,15 +37,16 @@ const request = (lane: LaneId, call: string, more: Partial<Extract<Command, { ty
   effect: "workspace",
   locks: [],
   allowed_tools: undefined,
+  beside_jobs: true,
   ...more
 })
-const grant = (lane: LaneId, call: string, readOnly = false): Command => ({
+const grant = (lane: LaneId, call: string, beside_jobs = false): Command => ({
   type: "Grant",
   lane,
   call_id: CallId.make(call),
   locks: [],
   dirty: false,
-  readOnly
+  beside_jobs
 })
 const result = (lane: LaneId, call: string, untrusted = false): Command => ({
   type: "Result",
@@ -151,9 +152,21 @@ const REFUSED: ReadonlyArray<
     { confirm_external: "always" }
   ],
   [
-    "a write of edge while a job runs (D30)",
-    [...spawned, calling(EDGE, "t"), request(EDGE, c(7))],
-    grant(EDGE, c(7)),
+    "a write of edge while a job runs, at its request (D30)",
+    [...spawned, calling(EDGE, "t")],
+    request(EDGE, c(7), { beside_jobs: false }),
+    /while jobs run \(a\) edge only reads/u
+  ],
+  [
+    "a write of edge that a job's start overtook, at its grant (D30)",
+    [
+      userMessage("1"),
+      calling(EDGE, "t", "choir-core-spawn"),
+      request(EDGE, c(2)),
+      request(EDGE, c(2, 1)),
+      spawn(c(2, 1))
+    ],
+    grant(EDGE, c(2)),
     /edge only reads/u
   ],
   ["a job of a name that runs", [...spawned, calling(EDGE, "s"), request(EDGE, c(7))], spawn(c(7)), /already runs/u],
@@ -229,8 +242,12 @@ describe("decide", () => {
   })
 
   it("lets edge read while a job runs, and the job write", () => {
-    const state = after([...spawned, calling(EDGE, "t"), request(EDGE, c(7)), calling(CORE, "t"), request(CORE, c(9))])
-    for (const command of [grant(EDGE, c(7), true), grant(CORE, c(9))])
+    const state = after([...spawned, calling(EDGE, "t"), calling(CORE, "t")])
+    for (const command of [
+      request(EDGE, c(7), { effect: "none", beside_jobs: false }),
+      request(EDGE, c(7), { beside_jobs: true }),
+      request(CORE, c(8), { beside_jobs: false })
+    ])
       assert.isTrue(Result.isSuccess(decide(state, command, situation())))
   })
 

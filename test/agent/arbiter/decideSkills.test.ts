@@ -116,7 +116,7 @@ const granted =
     call_id: newest(lane, taken),
     locks: [],
     dirty: false,
-    readOnly: true
+    beside_jobs: true
   })
 const succeeded =
   (lane: LaneId) =>

@@ -38,7 +38,7 @@ describe("a message with files", () => {
   it("taints edge at once when a prompt shows one", () => {
     const { state } = taken([{ ...FILE, picture: PICTURE }])
     assert.isTrue(state.edge.tainted)
-    assert.deepStrictEqual(state.edge.sources, ["file"])
+    assert.deepStrictEqual(state.edge.sources, [`file:${state.edge.turn?.kind === "turn" ? state.edge.turn.dm : ""}`])
   })
 
   it("is the person speaking when its words were understood", () => {

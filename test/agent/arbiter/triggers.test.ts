@@ -44,6 +44,27 @@ describe("a trigger", () => {
     assert.deepStrictEqual(found(""), [])
   })
 
+  it("matches in every script, with or without blanks between words", () => {
+    const on = (match: string, text: string) =>
+      messageTriggers(new Map([skill("x", [{ kind: "keyword", match }])]), text).length === 1
+    assert.isTrue(on("天気", "今日の天気は？"))
+    assert.isTrue(on("日报", "帮我写日报！"))
+    assert.isTrue(on("สวัสดี", "ครับสวัสดีครับ"))
+    assert.isTrue(on("weekly 报告", "请写 weekly 报告。"))
+    assert.isTrue(on("decision", "今日のdecisionについて"))
+    assert.isFalse(on("decision", "今日のindecisionsについて"))
+    assert.isTrue(on("코드", "이 코드를 고쳐 줘"))
+    assert.isFalse(on("코드", "바코드"))
+    assert.isTrue(on("हिन्दी", "यह हिन्दी है"))
+    assert.isFalse(on("हिन्दी", "यह हन्दु है"))
+    assert.isTrue(on("istanbul", "İSTANBUL hava durumu"))
+    assert.isTrue(on("ısı raporu", "ISI RAPORU"))
+    assert.isTrue(on("straße", "WELCHE STRASSE?"))
+    assert.isTrue(on("λόγος", "Ο ΛΌΓΟΣ"))
+    assert.isTrue(on("résumé", "mon re\u{301}sume\u{301}, svp"))
+    assert.isFalse(on("тест", "тестирование"))
+  })
+
   it("matches what a person says, and nothing that they reply to", () => {
     const label = "[A reply to your message, written 2026-10-02 08:00 UTC:]"
     assert.deepStrictEqual(found(`${label}\n> your daily brief is ready\n> shall I tidy?\nno`), [])

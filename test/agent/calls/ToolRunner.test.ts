@@ -22,7 +22,7 @@ const makeHolder = () => {
     running--
     return { status: "success", summary: "held" } as const
   })
-  const tool = testTool("test.hold", () => run, { effect: "none", readOnly: true })
+  const tool = testTool("test.hold", () => run, { effect: "none" })
   return { tool, most: () => most, letGo: Deferred.succeed(end, undefined) }
 }
 

@@ -37,12 +37,16 @@ const makeTools = (ledger: Array<string>) => [
     ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "sent" })),
     { effect: "external", files: Effect.succeed({ files: FILES }) }
   ),
+  testTool(
+    "own.keep",
+    ({ call_id }) => Effect.sync(() => (ledger.push(call_id), { status: "success", summary: "kept" })),
+    { effect: "external", keepsOwn: true }
+  ),
   testTool("ws.write", () => Effect.succeed({ status: "success", summary: "written" }), {
     locks: [LockRequest.make({ resource: "workspace", mode: "X" })]
   }),
   testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", sources: ["web:evil.example"] }), {
-    effect: "none",
-    readOnly: true
+    effect: "none"
   })
 ]
 
@@ -153,6 +157,19 @@ describe("a call that needs a person", () => {
       })
     )
 
+  it.effect("tells the model the reason that a person gave", () =>
+    Effect.gen(function* () {
+      const { plane } = yield* start(inOrder(calls(["out.send", INPUT]), says("done")))
+      yield* asked(plane)
+      yield* plane.decide(first, "rejected", 'not now,\n"please"')
+      yield* ended(plane)
+      assert.include(
+        results(plane)[0]?.summary,
+        String.raw`a person refused this call and said "not now,\n\"please\""; do`
+      )
+    })
+  )
+
   it.effect("is asked for only once the lane has read what strangers wrote, when so configured (D31)", () =>
     Effect.gen(function* () {
       const script = inOrder(
@@ -168,6 +185,18 @@ describe("a call that needs a person", () => {
       yield* plane.decide(first, "approved")
       yield* ended(plane)
       assert.lengthOf(ledger, 2)
+    })
+  )
+
+  it.effect("never only changes what the agent itself remembers, whatever the lane has read", () =>
+    Effect.gen(function* () {
+      for (const confirm of ["tainted", "always"] as const) {
+        const script = inOrder(calls(["web.read", {}]), calls(["own.keep", INPUT]), says("done"))
+        const { ledger, plane } = yield* start(script, confirm)
+        yield* ended(plane)
+        assert.lengthOf(ledger, 1)
+        assert.deepStrictEqual([plane.approvals.length, plane.state().edge.tainted], [0, true])
+      }
     })
   )
 

@@ -68,7 +68,7 @@ const proposeCall = (effect: "workspace" | "external") =>
       allowed_tools: undefined
     })
   })
-const grant = commit({ type: "Grant", lane: EDGE, call_id: call, locks: [], dirty: false, readOnly: true })
+const grant = commit({ type: "Grant", lane: EDGE, call_id: call, locks: [], dirty: false })
 
 describe("Replication", () => {
   it.effect("sends what people wait for within the debounce, and the rest at the interval (D7)", () => {

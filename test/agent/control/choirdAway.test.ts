@@ -46,7 +46,7 @@ const reading = Effect.fnUntraced(function* (bytes: number) {
         seen.ran.push(call_id)
         return { status: "success", summary: `read ${seen.ran.length}`, output: "x".repeat(bytes) } as const
       }),
-    { effect: "none", readOnly: true }
+    { effect: "none" }
   )
   const life = yield* Effect.forkScoped(runAgent({ plane, script, tools: [tool], config: config() }))
   yield* plane.say("read all of it")

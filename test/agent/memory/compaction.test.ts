@@ -251,7 +251,7 @@ describe("a full window", () => {
             summary: `look ${++steps}${LONG}`,
             writes: [{ path: `file-${steps}`, after: "0".repeat(64) as never }]
           }),
-        { effect: "none", readOnly: true }
+        { effect: "none" }
       )
       const script: Script = (messages) =>
         Effect.map(Effect.sleep("10 millis"), () => {

@@ -12,8 +12,7 @@ const job = (job_name: string, more: Readonly<Record<string, Schema.Json>> = {})
   ["choir.core.spawn", { job_name, task_spec: "work", ...more }] as const
 const results = (messages: ReadonlyArray<Message>) => messages.filter(({ role }) => role === "tool")
 const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
-  effect: "none",
-  readOnly: true
+  effect: "none"
 })
 
 /** Edge starts these jobs at the first message and answers every other. */
@@ -265,7 +264,6 @@ describe("budgets", () => {
           ),
         {
           effect: "none",
-          readOnly: true,
           timeout_ms: 3_600_000
         }
       )
@@ -292,7 +290,7 @@ describe("budgets", () => {
       const large = testTool(
         "mem.read",
         () => Effect.sync(() => ({ status: "success", summary: "s", output: runs++ === 0 ? deep : "fine" })),
-        { effect: "none", readOnly: true }
+        { effect: "none" }
       )
       const script: Script = (messages) =>
         Effect.succeed(

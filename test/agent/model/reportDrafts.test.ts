@@ -8,8 +8,7 @@ import { ofType, quiet, runAgent, spoken, testTool, ticking } from "../../suppor
 
 const report = testTool("choir.core.report", () => Effect.succeed({ status: "success", summary: "told" }), {
   effect: "none",
-  lanes: "core",
-  readOnly: true
+  lanes: "core"
 })
 
 /** Edge starts a job and writes its reports as a person hears them; the job asks, and ends with the answer. */

@@ -207,7 +207,7 @@ describe("Session", () => {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       const tool = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }), {
-        readOnly: true
+        besideJobs: true
       })
       let step = 0
       const script: Script = () => Effect.succeed(calls(["mem.read", { step: step++ }]))

@@ -218,7 +218,7 @@ describe("the end of a job", () => {
   )
 
   it("says no number of changed files that its commands may prove wrong", () => {
-    const ended = (commands: number, files_changed: number) =>
+    const ended = (commands: number, files_changed: number, job_name = "dig") =>
       endFacts({
         v: 1,
         rev: 9,
@@ -226,7 +226,7 @@ describe("the end of a job", () => {
         lane: "edge",
         created_at: "2026-01-01T00:00:06.000Z",
         payload: {
-          job_name: "dig",
+          job_name,
           outcome: "completed",
           work: {
             steps: 2,
@@ -245,12 +245,15 @@ describe("the end of a job", () => {
     assert.strictEqual(ended(0, 1), `${begin} 1 file changed, ${end}`)
     assert.strictEqual(ended(1, 0), `${begin} 1 command, ${end}`)
     assert.strictEqual(ended(1, 1), `${begin} at least 1 file changed, 1 command, ${end}`)
+    // Of the run of a skill that only told something, nobody counts the steps.
+    assert.strictEqual(ended(0, 0, "run-brief"), "run-brief completed in 6 s.")
+    assert.strictEqual(ended(1, 0, "run-brief"), `run-brief completed in 6 s: 1 command, ${end}`)
   })
 
   it.effect("counts all lives of a job that was resumed", () =>
     Effect.gen(function* () {
       yield* ticking
-      const error = { kind: "unreachable", message: "the provider is away" } as const
+      const error = { kind: "http", status: 401, message: "the provider is away" } as const
       const jobs = working(...busy, [0.1, { finish_reason: "error", error }], [0.1, calls(["mem.write", {}])])
       const script: Script = (messages, tools) =>
         messages.at(-1)?.content === "again"

@@ -181,7 +181,7 @@ describe("resumeSession", () => {
       const idle = makeHistory(11, 40)
       const choird = choirdOf(idle.events, 20, 100)
       const { arbiter, log } = yield* takenOver(choird)
-      const [notice] = yield* arbiter.commit({ type: "Notice", text: "back" })
+      const [notice] = yield* arbiter.commit({ type: "Notice", lane: EDGE, text: "back" })
       assert.strictEqual(notice?.rev, idle.events.length + 1)
       assert.strictEqual(
         log.hashAt(log.head()),

@@ -33,8 +33,7 @@ const runOf = Effect.fnUntraced(function* (
   const left = [...outcomes]
   const name = options.tool ?? "choir.fs.read"
   const read = testTool(name, () => Effect.sync(() => left.shift() ?? { status: "error", summary: "no more" }), {
-    effect: "none",
-    readOnly: true
+    effect: "none"
   })
   let asked = 0
   const hashes = Effect.map(

@@ -186,7 +186,7 @@ describe("external", () => {
     Effect.gen(function* () {
       const locks = [{ resource: "net:weather", mode: "X" }]
       const { tool } = yield* externalTool("cat", { runtime: { locks, side_effect: "none", exposure: "core" } })
-      assert.deepStrictEqual([tool.effect, tool.readOnly, tool.lanes], ["none", true, "core"])
+      assert.deepStrictEqual([tool.effect, tool.lanes], ["none", "core"])
       assert.deepStrictEqual(
         (yield* tool.prepare({})).locks.map(({ resource }) => resource),
         ["net:weather"]

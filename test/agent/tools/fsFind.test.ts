@@ -75,7 +75,7 @@ describe("choir.fs.find", () => {
       for (const input of [{}, { glob: "" }, { glob: "a\0" }, { glob: "*", path: ".." }])
         assert.strictEqual((yield* Effect.flip(tool.prepare(input)))._tag, "InvalidInput")
       const { locks } = yield* tool.prepare({ glob: "*" })
-      assert.deepStrictEqual([locks[0]?.resource, locks[0]?.mode, tool.readOnly], ["workspace", "S", true])
+      assert.deepStrictEqual([locks[0]?.resource, locks[0]?.mode, tool.effect], ["workspace", "S", "none"])
     })
   )
 })

@@ -205,7 +205,7 @@ describe("choir.fs.read", () => {
         locks.map(({ resource, mode }) => [resource, mode]),
         [["file:b", "S"]]
       )
-      assert.deepStrictEqual([tool.llm.name, tool.effect, tool.readOnly], ["choir.fs.read", "none", true])
+      assert.deepStrictEqual([tool.llm.name, tool.effect], ["choir.fs.read", "none"])
       assert.deepStrictEqual(Object.keys(tool.llm.input_schema["properties"] as object), ["path", "offset", "limit"])
     })
   )

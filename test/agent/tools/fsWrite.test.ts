@@ -242,7 +242,16 @@ describe("choir.fs.write", () => {
         locks.map(({ resource, mode }) => [resource, mode]),
         [["file:a/b", "X"]]
       )
-      assert.deepStrictEqual([tool.llm.name, tool.effect, tool.readOnly], ["choir.fs.write", "workspace", false])
+      for (const [path, beside] of [
+        [".choirtmp/edge/a", true],
+        ["/workspace/./.choirtmp/edge/b/c", true],
+        [".choirtmp/edge", false],
+        [".choirtmp/edge/../send/a", false],
+        [".choirtmp/edges/a", false],
+        ["a/b", false]
+      ] as const)
+        assert.strictEqual((yield* tool.prepare({ path, content: "", mode: "overwrite" })).besideJobs, beside, path)
+      assert.deepStrictEqual([tool.llm.name, tool.effect], ["choir.fs.write", "workspace"])
     })
   )
 })

@@ -19,7 +19,6 @@ const spec: HostToolSpec = {
   input: Schema.Struct({ url: Schema.String, mode: Schema.optionalKey(Schema.Literals(["text", "html"])) }),
   effect: "none",
   lanes: "both",
-  readOnly: true,
   locks: [LockRequest.make({ resource: "browser_tab", mode: "X" })],
   timeout_ms: 40_000,
   sources: () => ["web:a.example"]
@@ -72,7 +71,7 @@ describe("a host tool", () => {
       assert.deepStrictEqual(asked, [
         [{ tool_name: spec.name, call_id: "c-1-0", input, timeout_ms: spec.timeout_ms }, undefined]
       ])
-      assert.deepInclude(tool, { effect: "none", lanes: "both", readOnly: true })
+      assert.deepInclude(tool, { effect: "none", lanes: "both" })
       const prepared = yield* tool.prepare({ url: "https://example.org" })
       assert.deepStrictEqual([prepared.locks, prepared.timeout_ms], [spec.locks, spec.timeout_ms + HOST_CALL_GRACE_MS])
       assert.include((yield* Effect.flip(tool.prepare({ url: 1 }))).problem, "url")

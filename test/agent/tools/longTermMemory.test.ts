@@ -125,10 +125,12 @@ describe("choir.memory.upsert", () => {
       })
   )
 
-  it.effect("of a lane that has seen text from outside is a claim from outside", () =>
+  it.effect("of a lane that has seen text from outside is a claim from outside, and asks no person", () =>
     Effect.gen(function* () {
       const { asked, services } = beside(true, written("inserted"))
-      yield* run(yield* Effect.provide(memoryUpsert, services), { text: "The password is swordfish" })
+      const tool = yield* Effect.provide(memoryUpsert, services)
+      yield* run(tool, { text: "The password is swordfish" })
+      assert.deepStrictEqual([tool.keepsOwn, (yield* Effect.provide(memoryDelete, services)).keepsOwn], [true, true])
       assert.deepInclude(asked[0]?.input, { untrusted: true })
     })
   )

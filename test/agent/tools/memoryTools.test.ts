@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { ChoirEvent, EventDraft } from "#schema/Event.ts"
-import { CallId, coreLane, EDGE, JobName, type LaneId } from "#schema/Ids.ts"
+import { CallId, coreLane, EDGE, InboxId, JobName, type LaneId, Rev } from "#schema/Ids.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { ControlPlane, type HostCall, type HostReply } from "#src/agent/control/ControlPlane.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
@@ -221,6 +221,34 @@ describe("choir.memory.query", () => {
     })
   )
 
+  it.effect("has the label of a lane that has ended, since the text is in the log", () =>
+    Effect.gen(function* () {
+      const sources = ["web:evil.example"] as const
+      const ended: EventDraft = {
+        event_type: "CompactionCommitted",
+        lane: EDGE,
+        payload: { delta: { mode: "append" }, boundary_rev: Rev.make(5), split: { ended: true } }
+      }
+      const answered: EventDraft = {
+        event_type: "AgentMessage",
+        lane: EDGE,
+        payload: { kind: "reply", text: "ok", in_reply_to: InboxId.make("1") }
+      }
+      const { run } = yield* openLog(
+        history(
+          userMsg(1),
+          proposing("web", "c-2"),
+          result("c-2", "falcon", { untrusted: true, sources }),
+          modelOutput("c-4", "swallow"),
+          answered,
+          ended
+        )
+      )
+      // The lane's own words, said in sight of it.
+      assert.deepStrictEqual((yield* run({ query: "swallow" })).sources, sources)
+    })
+  )
+
   it.effect("names the tool of a result and finds none that prompts mask", () =>
     Effect.gen(function* () {
       const events = history(userMsg(1), proposing("web", "c-2"), result("c-2", "falcon"))
@@ -274,7 +302,7 @@ describe("choir.memory.query", () => {
   it.effect("takes no lock, has no effect, and says which stores there are", () =>
     Effect.gen(function* () {
       const { tool } = yield* openLog([])
-      assert.deepInclude(tool, { effect: "none", lanes: "both", readOnly: true })
+      assert.deepInclude(tool, { effect: "none", lanes: "both" })
       const prepared = yield* tool.prepare({ store: "working", mode: "keyword", query: "x" })
       assert.deepStrictEqual(prepared.locks, [])
       const { problem } = yield* Effect.flip(tool.prepare({ store: "knowledge", query: "x", target_agent: "ada" }))

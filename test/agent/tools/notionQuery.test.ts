@@ -146,12 +146,9 @@ describe("choir.notion.query", () => {
       assert.lengthOf(asked, 1)
       const effects = yield* Effect.forEach(
         [{ action: "search" }, { action: "append", id: HOME, markdown: "x" }],
-        (input) => Effect.map(tool.prepare(input), ({ effect, readOnly }) => [effect, readOnly])
+        (input) => Effect.map(tool.prepare(input), ({ effect }) => effect)
       )
-      assert.deepStrictEqual(effects, [
-        ["none", true],
-        ["external", false]
-      ])
+      assert.deepStrictEqual(effects, ["none", "external"])
     })
   )
 

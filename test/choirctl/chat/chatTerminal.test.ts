@@ -1,7 +1,8 @@
 /** A person at the terminal, by what the line editor and the connection hand over. */
 import { assert, describe, it } from "@effect/vitest"
 import { type Cause, Deferred, Effect, Fiber, Queue } from "effect"
-import { InboxId } from "#schema/Ids.ts"
+import { TestClock } from "effect/testing"
+import { InboxId, JobName } from "#schema/Ids.ts"
 import type { ChatConnection, ChatNews, Sent } from "#src/choirctl/chat/ChatConnection.ts"
 import { chatTerminal } from "#src/choirctl/chat/chatTerminal.ts"
 
@@ -57,6 +58,7 @@ const open = Effect.gen(function* () {
     sent: Queue.take(sent),
     shown: Queue.take(shown),
     grown: Queue.take(grown),
+    prompt: Queue.take(prompts),
     hasLeft: Effect.sync(() => Deferred.isDoneUnsafe(left)),
     left: Fiber.join(fiber)
   }
@@ -129,6 +131,39 @@ describe("choirctl chat at a terminal", () => {
       yield* chat.ctrlC
       assert.match(yield* chat.shown, /stopping the turn/u)
       assert.strictEqual(yield* chat.sent, "/stop")
+    })
+  )
+
+  it.effect("says which tool runs, and for how long", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      const tool = { ...activity("EDGE_WAITING_TOOL"), tool: "choir-exec" }
+      assert.strictEqual(yield* chat.tell(tool), "ada (running exec)> ")
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(yield* chat.prompt, "ada (running exec 5 s)> ")
+      yield* TestClock.adjust("56 seconds")
+      yield* Effect.repeat(chat.prompt, { until: (text) => text === "ada (running exec 1 min)> " })
+      assert.strictEqual(yield* chat.tell({ ...tool, tool: "notes.add" }), "ada (running notes.add)> ")
+      assert.strictEqual(yield* chat.tell(activity("EDGE_IDLE")), "ada> ")
+      yield* chat.leave
+      yield* chat.left
+    })
+  )
+
+  it.effect("names the jobs that run before Ctrl-C leaves, once more after each message", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.tell({ ...activity("EDGE_IDLE"), cores: [JobName.make("dig")] })
+      yield* chat.ctrlC
+      assert.strictEqual(yield* chat.shown, "still running: dig; press Ctrl-C again to leave the chat")
+      yield* chat.type("/cores")
+      yield* chat.sent
+      yield* chat.shown
+      yield* chat.ctrlC
+      assert.match(yield* chat.shown, /^still running: dig/u)
+      assert.isFalse(yield* chat.hasLeft)
+      yield* chat.ctrlC
+      yield* chat.left
     })
   )
 

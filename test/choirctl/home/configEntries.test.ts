@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -106,6 +106,64 @@ describe("config.json, as its operator laid it out", () => {
           `        "telegram" : {"type":"telegram","secret":"telegram-token"}`
         ]
       )
+    })
+  )
+
+  it.live("loses a model that nothing uses, and says who uses another", () =>
+    Effect.gen(function* () {
+      const { changes, home, read } = yield* laidOut
+      const add = ["model", "add", "big", "--untested", "--endpoint", "https://llm.example/v1", "--model", "m"]
+      yield* changes(...add, "--fallback-for", "main")
+      const used = yield* choirctl(home, ["model", "remove", "big", "--yes"])
+      assert.strictEqual(used.code, 1)
+      assert.include(used.err, "the model big is used by the model main, as its fallback")
+      const agents = yield* choirctl(home, ["model", "remove", "main", "--yes", "--json"])
+      assert.include(agents.out, "the model main is used by the agent ada")
+      yield* changes(...add.with(2, "small"))
+      const before = read()
+      const unsure = yield* choirctl(home, ["model", "remove", "small", "--json"])
+      assert.strictEqual(unsure.code, 2)
+      assert.strictEqual(read(), before)
+      assert.strictEqual((yield* choirctl(home, ["model", "remove", "small", "--yes"])).out, "removed small\n")
+      assert.notProperty(JSON.parse(read()).models, "small")
+      assert.match(
+        (yield* choirctl(home, ["model", "remove", "small", "--yes"])).err,
+        /no model small[^]*known: main, big/u
+      )
+    })
+  )
+
+  it.live("gets another default model for an agent", () =>
+    Effect.gen(function* () {
+      const { changes, home, read } = yield* laidOut
+      yield* changes("model", "add", "big", "--untested", "--endpoint", "https://llm.example/v1", "--model", "m")
+      const set = yield* choirctl(home, ["model", "set", "ada", "--llm", "big", "--default"])
+      assert.deepStrictEqual([set.code, set.out], [0, "big: the default of ada, from its next start\n"])
+      assert.strictEqual(JSON.parse(read()).agents.ada.defaults.llm, "big")
+      assert.notStrictEqual((yield* choirctl(home, ["model", "set", "ada", "--llm", "none", "--default"])).code, 0)
+      assert.strictEqual(JSON.parse(read()).agents.ada.defaults.llm, "big")
+    })
+  )
+
+  it.live("loses an agent with what only it had, and says what stays", () =>
+    Effect.gen(function* () {
+      const { home, read } = yield* laidOut
+      yield* choirctl(home, ["agent", "init", "scribe", "--llm", "main", "--dm", "work"])
+      yield* choirctl(home, ["agent", "init", "third", "--llm", "main"])
+      const before = read()
+      const asked = yield* choirctl(home, ["agent", "delete", "third"])
+      assert.strictEqual(asked.code, 2)
+      assert.match(asked.err, /removed or lose third: agents\.third, dms\.third\./u)
+      assert.match(
+        asked.err,
+        /workspace \S+\/workspaces\/third, its repository \S+, its sessions and its memory stay\./u
+      )
+      assert.strictEqual(read(), before)
+      assert.strictEqual((yield* choirctl(home, ["agent", "delete", "third", "--yes"])).out, "deleted third\n")
+      assert.strictEqual((yield* choirctl(home, ["agent", "delete", "scribe", "--yes", "--json"])).code, 0)
+      const { agents, dms } = JSON.parse(read())
+      assert.deepStrictEqual([Object.keys(agents), Object.keys(dms).sort()], [["ada"], ["phone", "terminal", "work"]])
+      assert.isTrue(existsSync(join(home, "workspaces/third")) && existsSync(join(home, "sources/agents/third")))
     })
   )
 })

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ChoirEvent } from "#schema/Event.ts"
-import { ResourceName } from "#schema/Ids.ts"
+import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { Schema } from "effect"
 import { agentDetail, agentTable, buildLine } from "#src/choirctl/render/agents.ts"
 import { messageText, promptText } from "#src/choirctl/render/chat.ts"
+import { appliedText } from "#src/choirctl/render/config.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 import { coreList, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
 import { statusText } from "#src/choirctl/commands/status.ts"
@@ -264,5 +265,18 @@ describe("problemsOf", () => {
         { path: "", reason: "it is a link" }
       ]
     )
+  })
+})
+
+describe("appliedText", () => {
+  it("says of an agent that was restarted on its old image just that, and not that it was not restarted", () => {
+    const command = "choirctl agent build ada && choirctl agent restart ada"
+    const pending = [{ path: "ada repo", change: "aaaaaaa -> bbbbbbb", class: "restart-required", command } as const]
+    const done = { version: 6, previous: 5, applied: [], pending, needs_restart: [] }
+    const told = (outcome: "refused" | "restarted") =>
+      appliedText({ ...done, restarted: [{ agent_id: AgentId.make("ada"), outcome }] })
+    assert.include(told("restarted"), "ada was restarted without the new commits of its repository")
+    assert.notInclude(told("restarted"), "ada was not restarted")
+    assert.include(told("refused"), "ada was not restarted: its repository has new commits")
   })
 })

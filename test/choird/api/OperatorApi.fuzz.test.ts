@@ -72,6 +72,7 @@ const REQUESTS: ReadonlyArray<readonly [method: "GET" | "POST", path: string, bo
   ["POST", "/agents/AGENT/memory/facts", { key: TEXT, text: "tea" }],
   ["POST", "/agents/AGENT/memory/facts", { key: null, text: TEXT }],
   ["POST", "/agents/AGENT/memory/facts/delete", { key: TEXT }],
+  ["POST", "/agents/AGENT/memory/facts/trust", { key: TEXT }],
   ["POST", "/agents/AGENT/memory/forget/plan", { type: "words", words: TEXT }],
   ["POST", "/agents/AGENT/memory/forget/plan", { type: "fact", key: TEXT }],
   ["POST", "/agents/AGENT/memory/forget/plan", { type: "document", id: TEXT }],

@@ -15,6 +15,7 @@ import { layerAgentRoutes } from "#src/choird/api/agent/AgentRoutes.ts"
 import { AgentSockets, layerAgentListeners } from "#src/choird/listeners/AgentSockets.ts"
 import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { ConfigVersions } from "#src/choird/config/ConfigVersions.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { layerHostTools } from "#src/choird/hosttools/HostTools.ts"
@@ -71,6 +72,7 @@ const run = Effect.gen(function* () {
         images(),
         lifecycle(view, told),
         Layer.mock(ConfigVersions, {}),
+        Layer.mock(ConfigWriter, {}),
         Layer.mock(Reconfiguration, {}),
         Layer.succeedContext(base)
       ])

@@ -35,6 +35,25 @@ const told = (session_id: Parameters<typeof traces>[0]) =>
   )
 
 describeStores("Approvals", (it) => {
+  it.effect("gives the agent the reason of a rejection, and of nothing else", () =>
+    Effect.gen(function* () {
+      const approvals = yield* Approvals
+      const talk = yield* waiting("call-yes", "call-no")
+      for (const [call, resolution] of [
+        ["call-yes", "approved"],
+        ["call-no", "rejected"]
+      ] as const) {
+        const { approval_id } = yield* request(talk, call)
+        const { hash } = yield* find(approval_id)
+        const reason = "not now"
+        yield* approvals.decide({ approval_id, resolution, hash8: hash.slice(0, 8), who: "operator", reason })
+        const answer = yield* request(talk, call)
+        const said = resolution === "rejected" ? { reason } : {}
+        assert.deepStrictEqual<object>(answer, { approval_id, status: resolution, ...said })
+      }
+    }).pipe(life)
+  )
+
   it.effect("takes one of a hundred racing decisions, and tells the others that there was one (R52)", () =>
     Effect.gen(function* () {
       const talk = yield* waiting("call-a")

@@ -222,12 +222,12 @@ describe("a preview of a proposal", { timeout: 300_000 }, () => {
   it.effect("says for which tool or skill a new name is easily taken", () =>
     Effect.gen(function* () {
       const home = yield* open
-      const tool = withRuntime({ exec_path: "choir_fs.read" }, "choir_fs.read")
-      const files = [{ ...TOOL.files[0]!, path: "tools/choir_fs.read" }]
+      const tool = withRuntime({ exec_path: "ch0ir.fs.read" }, "ch0ir.fs.read")
+      const files = [{ ...TOOL.files[0]!, path: "tools/ch0ir.fs.read" }]
       const { shown } = Result.getOrThrow(yield* home.examine("tool", { ...tool, files }))
       assert.include(
         shown,
-        "The name of the tool choir_fs.read is easily mistaken for choir.fs.read, which is another tool."
+        "The name of the tool ch0ir.fs.read is easily mistaken for choir.fs.read, which is another tool."
       )
       const content = "---\nname: tool_builder\ndescription: Build tools.\nallowed-tools: Read\n---\n\nBuild.\n"
       const branch = pushed(home, [{ path: "skills/tool_builder/SKILL.md", content }])

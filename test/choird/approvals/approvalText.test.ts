@@ -83,7 +83,7 @@ describe("what a person reads (R54)", () => {
     for (const why of ["tainted", "always"] as const)
       assert.include(
         confirmText({ ...call({}), why, sources }),
-        "the agent has read untrusted text from mail:eve@a.example, web:b.example"
+        "the agent has read untrusted text from a mail of eve@a.example, a page of b.example"
       )
   })
 

@@ -62,7 +62,7 @@ describe("a database that is away", () => {
       const services = Layer.mergeAll(
         Layer.mock(ConfigStore, { home: "/h", current: Effect.succeed({ config, version: 1 }) }),
         Layer.mock(Outbox, {
-          tell: ({ text }) =>
+          notify: ({ text }) =>
             Effect.andThen(
               stored(world, 0),
               Effect.sync(() => void told.push(text))

@@ -7,6 +7,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { AgentCommands } from "#src/choird/gateway/AgentCommands.ts"
 import { Choices } from "#src/choird/gateway/Choices.ts"
@@ -101,16 +102,19 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Contexts, {
       ask: (_, lane) => (lane === EDGE ? Effect.succeed(promptContext) : new NoContext({ kind: "NO_PROMPT", lane }))
     }),
-    Layer.mock(Models, {}),
+    Layer.mock(Models, { set: () => Effect.succeed({} as never) }),
+    Layer.mock(ConfigWriter, {
+      apply: (who, edits) => Effect.sync(() => told.record(`${who} writes ${JSON.stringify(edits)}`))
+    }),
     Layer.mock(Steering, {})
   )
   const context = yield* Layer.build(
     GatewayCommands.layer.pipe(Layer.provideMerge(AgentCommands.layer), Layer.provideMerge(services))
   )
-  const say = Effect.fnUntraced(function* (text: string) {
-    const read = readCommand(text, true)
+  const say = Effect.fnUntraced(function* (text: string, admin = true) {
+    const read = readCommand(text, admin)
     if (read?.type !== "command") return yield* Effect.die(new Error(`${text} is no command`))
-    const speaker = { agent_id: OWN, gateway: BOT, dm: PHONE, writer: PHONE, request_id: text, admin: true }
+    const speaker = { agent_id: OWN, gateway: BOT, dm: PHONE, writer: PHONE, request_id: text, admin }
     const commands = yield* GatewayCommands
     return (yield* commands.run(read.command, speaker)).text
   }, Effect.provideContext(context))
@@ -154,6 +158,26 @@ describe("an admin's commands", () => {
       assert.match(yield* told.at(4), /1 of 2: Own runs on abc1234\.$|1 of 2: Own failed: /u)
       assert.match(yield* told.at(5), /2 of 2: Other has the new image/u)
       assert.match(yield* told.at(6), /All agents are updated\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("make a model the default of the agent at this chat", () =>
+    Effect.gen(function* () {
+      const { audited, say, told } = yield* setUp
+      assert.strictEqual(
+        yield* say("/model llm large"),
+        "Switched to large, from the next step until the agent is started again."
+      )
+      assert.strictEqual(yield* say("/model llm large default"), "Making large the default.")
+      const edits = [{ path: ["agents", "own", "defaults", "llm"], value: "large" }]
+      assert.strictEqual(yield* told.at(0), `gateway:bot/phone writes ${JSON.stringify(edits)}`)
+      assert.match(yield* told.at(1), /large is the default model of own from now on\.$/u)
+      assert.deepInclude(audited.at(-1), {
+        who: "gateway:bot/phone",
+        action: "model.default",
+        detail: { llm: "large" }
+      })
+      assert.match(yield* say("/model llm large default", false), /^Only an admin can change the default model/u)
     }).pipe(Effect.scoped)
   )
 

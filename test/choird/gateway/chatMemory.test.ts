@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { AgentId, EDGE, ResourceName, Rev, SessionId } from "#schema/Ids.ts"
 import { DocumentId, type Fact, FactKey, type Forget, type MemoryHit } from "#schema/Memory.ts"
 import { makeChatMemory } from "#src/choird/gateway/chatMemory.ts"
+import { Audit } from "#src/choird/logs/Audit.ts"
 import { Forgetting, ForgetTooMuch } from "#src/choird/memory/Forgetting.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { MemoryContents } from "#src/choird/memory/MemoryContents.ts"
@@ -48,12 +49,18 @@ const opened = (facts: ReadonlyArray<Fact> = [FACT]) =>
     const forgotten: Array<readonly [Forget, string]> = []
     /** What is said in the conversation after the look. */
     const said: Array<string> = []
+    let audited = 0
     const summary = { facts: facts.length, sessions: 2, chunks: facts.length, summaries: 0, detail: 0 }
     const commands = yield* makeChatMemory.pipe(
       Effect.provide(
         Layer.mergeAll(
+          Layer.mock(Audit, { record: () => Effect.sync(() => void (audited += 1)) }),
           Layer.mock(Knowledge, {
             list: () => Effect.succeed(facts),
+            trust: (_, name) =>
+              Effect.succeed(
+                Option.fromUndefinedOr("id" in name && name.id === FACT.id ? { ...FACT, untrusted: false } : undefined)
+              ),
             history: (_, name) => Effect.succeed("key" in name && name.key === FACT.key ? facts : [])
           }),
           Layer.mock(MemoryContents, { summary: () => Effect.succeed(summary) }),
@@ -90,10 +97,22 @@ const opened = (facts: ReadonlyArray<Fact> = [FACT]) =>
         )
       )
     )
-    return { ...commands, forgotten, said }
+    return { ...commands, forgotten, said, audited: () => audited }
   })
 
 describe("/memory", () => {
+  it.effect("takes a fact for true by the number that the same person saw, and says it to the audit", () =>
+    Effect.gen(function* () {
+      const { audited, memory } = yield* opened()
+      assert.include((yield* memory("keep 1", PHONE)).text, "Send /memory to see it")
+      assert.include((yield* memory(undefined, PHONE)).text, "/memory keep <number>")
+      assert.include((yield* memory("keep 2", PHONE)).text, "There is no fact 2")
+      assert.strictEqual(audited(), 0)
+      assert.strictEqual((yield* memory("keep 1", PHONE)).text, "I take it for true: Lives in Lyon")
+      assert.strictEqual(audited(), 1)
+    })
+  )
+
   it.effect("says what the agent knows, each fact on one line", () =>
     Effect.gen(function* () {
       const { memory } = yield* opened()

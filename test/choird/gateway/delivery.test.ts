@@ -152,10 +152,10 @@ describe("a message to Telegram", () => {
       yield* put(table)
       yield* until(outcomes, 4)
       assert.strictEqual((yield* outcomes.all).at(-1), "delivered 3")
-      const name = `${AGENT}:\n`
+      const aligned = "a  b\n─  ─\n1  2"
       assert.deepInclude(yield* bot.sent.at(2), {
-        text: `${name}${table}`,
-        entities: [{ type: "pre", offset: name.length, length: table.length }]
+        text: aligned,
+        entities: [{ type: "pre", offset: 0, length: aligned.length }]
       })
     })
   )

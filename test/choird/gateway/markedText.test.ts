@@ -143,9 +143,12 @@ describe("a model's Markdown", () => {
     assert.deepStrictEqual(shown("```\nopen"), ["open", [["pre", "open"]]])
   })
 
-  it("keeps a table as it is, in one width", () => {
-    const table = "| a | b |\n|---|---|\n| 1 | 2 |"
-    assert.deepStrictEqual(shown(`x\n${table}\ny`), [`x\n${table}\ny`, [["pre", table]]])
+  it("shows a table as columns of one width", () => {
+    const table = "| name | b |\n|---|:-:|\n| **1** | `zwei` |\n| x |"
+    const columns = "name  b\n────  ────\n1     zwei\nx"
+    assert.deepStrictEqual(shown(`x\n${table}\ny`), [`x\n${columns}\ny`, [["pre", columns]]])
+    const wide = `|${"a|".repeat(13)}\n|${"-|".repeat(13)}\n|1|`
+    assert.deepStrictEqual(shown(wide), [wide, [["pre", wide]]])
     assert.isTrue(hasTable(table))
     assert.isFalse(hasTable("a | b\nc | d"))
   })

@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { chatCommands, HELP_TOPICS } from "#schema/ChatCommand.ts"
 import { Config } from "#schema/Config.ts"
 import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import type { AgentStatus } from "#schema/AgentSummary.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
+import { readCommand } from "#src/choird/gateway/readCommand.ts"
 import { route } from "#src/choird/gateway/route.ts"
 import { agentView } from "../../support/agentView.ts"
 import { BINDINGS, CONFIG, PHONE } from "../../support/stores.ts"
@@ -18,6 +20,8 @@ const view = (status: AgentStatus, id = "helper"): AgentView =>
   })
 const from = (user_id: string, text: string | undefined, views: ReadonlyArray<AgentView> = [view("running")]) =>
   route(config, views, BOT, { user_id, text })
+/** Lines of a phone's screen, on which most lines of help need two. */
+const HELP_LINES_MAX = 20
 const said = (routed: ReturnType<typeof route>) => ("text" in routed ? routed.text : routed.type)
 
 describe("route", () => {
@@ -74,22 +78,38 @@ describe("route", () => {
         route(both, views, ResourceName.make(gateway), { user_id, text: "hi" })
       assert.deepInclude<object>(ask([view("stopped", "other"), bound]), { type: "message", dm, agent_id: "helper" })
       const start = gateway === "bot" ? /An admin can start it: \/start helper$/u : /choirctl agent start helper$/u
-      assert.match(said(ask([])), start)
+      const away = ask([])
+      assert.match((away.type === "message" && away.kept) || "", start)
     }
   })
 
-  it("says that no agent is there, and whom to start", () => {
+  it("keeps a message for an agent that will take it, and says whom to start", () => {
     for (const views of [
       [],
       [view("stopped")],
       [view("crashed")],
       [view("stopping")],
       [view("running", "other")].slice(1)
-    ])
-      assert.match(said(from("1", "hi", views)), /^helper is not running .*start it: \/start helper$/u)
+    ]) {
+      const routed = from("1", "hi", views)
+      assert.deepInclude<object>(routed, { type: "message", dm: PHONE, agent_id: "helper", text: "hi" })
+      assert.match(
+        (routed.type === "message" && routed.kept) || "",
+        /^helper is not running .*start it: \/start helper$/u
+      )
+      assert.match(said(from("1", "/status", views)), /not running .*not delivered.* start it: \/start helper$/u)
+    }
+    const paused = from("1", "hi", [view("paused")])
+    assert.match((paused.type === "message" && paused.kept) || "", /^helper is paused/u)
+    assert.strictEqual(from("1", "/status", [view("paused")]).type, "command")
+  })
+
+  it("refuses a message that no agent would take: none is there, or the one of the DM runs in other chats", () => {
     const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
     const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })
     assert.match(said(routed), /^No agent is running here\. .*--dm phone$/u)
+    const elsewhere = { ...view("running"), bindings: BINDINGS }
+    assert.deepInclude<object>(from("1", "hi", [elsewhere]), { type: "refuse", kind: "NO_AGENT" })
   })
 
   it("reads commands, and answers those that nobody knows and those that are used wrongly (E6)", () => {
@@ -107,10 +127,26 @@ describe("route", () => {
     assert.deepStrictEqual(command("/inject \n a\n/b "), { type: "inject", content: "a\n/b" })
     assert.deepStrictEqual(command("/answer dig the\nmain one"), { type: "answer", content: "dig the\nmain one" })
     assert.deepStrictEqual(command("/model"), { type: "model" })
-    assert.deepStrictEqual(command("/model llm  large"), { type: "set model", llm: ResourceName.make("large") })
+    const large = { type: "set model", llm: ResourceName.make("large") } as const
+    assert.deepStrictEqual(command("/model llm  large"), { ...large, keep: false })
+    for (const text of ["/model llm large default", "/model llm large --default"])
+      assert.deepStrictEqual(command(text), { ...large, keep: true })
     assert.match(said(from("1", "/start")), /^Hello!/u)
     for (const text of ["/help", "/HELP@double_bot", "/help me"])
-      assert.match(said(from("1", text)), /^\/status: .*\n\/inject <message>: /su, text)
+      assert.match(
+        said(from("1", text)),
+        /^Every day:\n\/status: .*\n\n\/help work: Jobs and the conversation\n/su,
+        text
+      )
+    assert.match(said(from("1", "/help work")), /^Jobs and the conversation:\n.*\n\/inject <message>: /su)
+    // A topic of which a person may give no command is none for them.
+    assert.notMatch(said(from("1", "/help agents")), /update_all|Agents and/u)
+    const screens = Object.keys(HELP_TOPICS).map((topic) => {
+      const read = readCommand(`/help ${topic}`, true)
+      return read?.type === "say" ? read.text : assert.fail(topic)
+    })
+    for (const screen of screens) assert.isAtMost(screen.split("\n").length, HELP_LINES_MAX, screen)
+    for (const { words } of chatCommands) assert.include(screens.join("\n"), `\n/${words}`)
     for (const text of ["/start helper", "/update_all", "/secret list", "/agent  build helper", "/stop other"])
       assert.match(said(from("1", text)), /^Only an admin may /u, text)
     assert.deepStrictEqual<unknown>(command("/stop helper"), { type: "stop agent", agent_id: "helper" })
@@ -156,8 +192,8 @@ describe("route", () => {
       ["/stop two words", "/stop [agent]"],
       ["/events all", "/events [count]"],
       ["/events 0", "/events [count]"],
-      ["/model large", "/model, or /model llm <name>"],
-      ["/model llm a b", "/model, or /model llm <name>"]
+      ["/model large", "/model, or /model llm <name> [default]"],
+      ["/model llm a b", "/model, or /model llm <name> [default]"]
     ] as const)
       assert.strictEqual(said(from("1", text)), `Usage: ${usage}`, text)
     for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`, "/etc/passwd?"])

@@ -334,7 +334,7 @@ describe("what a person means on Telegram", () => {
       // What was answered before would come before this answer.
       yield* bot.text(USER, "/help")
       yield* TestClock.adjust("1 second")
-      assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ \/status: /u)
+      assert.match((yield* bot.sent.at(0)).text ?? "", /^◆ Every day:/u)
       assert.strictEqual(refusals.length, 0)
     })
   )

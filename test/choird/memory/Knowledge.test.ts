@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Fiber, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { type AgentId, CallId } from "#schema/Ids.ts"
 import { FactKey } from "#schema/Memory.ts"
@@ -8,7 +8,13 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Knowledge, KnowledgeFull, type NewFact, VALUES_MAX } from "#src/choird/memory/Knowledge.ts"
 import { describeEngines } from "../../support/engines.ts"
 import { makeMemory, vectorsOf } from "../../support/memoryRows.ts"
+import { seeded } from "../../support/seeded.ts"
+import { isFull } from "../../support/size.ts"
 import { newAgent } from "../../support/stores.ts"
+
+/** Histories of one key each, and their steps. */
+const HISTORIES = isFull ? 1000 : 15
+const STEPS = 8
 
 const CITY = FactKey.make("user.city")
 
@@ -91,6 +97,20 @@ describeEngines("Knowledge", (it) => {
     }).pipe(Effect.provide(layer))
   )
 
+  it.effect("keeps a trusted value that a text from outside would replace, and takes that text under another key", () =>
+    Effect.gen(function* () {
+      const { agent_id, knowledge, texts } = yield* opened
+      yield* knowledge.set(agent_id, fact("Paris"))
+      const refused = yield* Effect.flip(knowledge.set(agent_id, fact("Nowhere", { untrusted: true })))
+      assert.include(refused.message, "ask your user, or keep it under another key")
+      assert.deepStrictEqual(yield* texts, ["Paris"])
+      yield* knowledge.set(agent_id, fact("Nowhere", { key: FactKey.make("page.city"), untrusted: true }))
+      assert.sameMembers([...(yield* texts)], ["Paris", "Nowhere"])
+      yield* knowledge.set(agent_id, fact("Lyon"))
+      assert.sameMembers([...(yield* texts)], ["Lyon", "Nowhere"])
+    }).pipe(Effect.provide(layer))
+  )
+
   it.effect("ends a fact with a tombstone, and says when there is none", () =>
     Effect.gen(function* () {
       const { agent_id, knowledge, texts } = yield* opened
@@ -147,6 +167,75 @@ describeEngines("Knowledge", (it) => {
         new KnowledgeFull({ facts: 3 }).message,
         "the agent has 3 facts, which is the maximum: delete some"
       )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect(
+    "holds exactly what was told, corrected and deleted by racing sessions, through writes that are cut off",
+    () =>
+      Effect.gen(function* () {
+        const { agent_id, knowledge } = yield* opened
+        for (let seed = 1; seed <= HISTORIES; seed += 1) {
+          const random = seeded(seed)
+          const key = FactKey.make(`history.k${seed}`)
+          const told: Array<string> = []
+          let now: string | undefined
+          for (let step = 0; step < STEPS; step += 1) {
+            const text = `value ${seed} ${step}`
+            const set = (text: string) => knowledge.set(agent_id, fact(text, { key, call_id: `${seed} ${text}` }))
+            const kind = random(4)
+            if (kind === 0) {
+              yield* knowledge.remove(agent_id, { key })
+              now = undefined
+            } else if (kind === 1) {
+              // Two sessions write at once: one of them is the last.
+              const other = `${text} too`
+              yield* Effect.all([set(text), set(other)], { concurrency: 2 })
+              const values = (yield* knowledge.history(agent_id, { key })).filter(({ valid_to }) => valid_to === null)
+              assert.lengthOf(values, 1)
+              assert.include([text, other], values[0]?.text)
+              told.push(text, other)
+              now = values[0]?.text
+            } else {
+              // A write that is cut off is asked for again, as after a kill.
+              if (kind === 2) yield* Fiber.interrupt(yield* Effect.forkChild(set(text), { startImmediately: true }))
+              yield* set(text)
+              yield* set(text)
+              told.push(text)
+              now = text
+            }
+          }
+          const history = yield* knowledge.history(agent_id, { key })
+          assert.sameMembers(
+            history.map(({ text }) => text),
+            told,
+            `seed ${seed}`
+          )
+          assert.deepStrictEqual(
+            history.filter(({ valid_to }) => valid_to === null).map(({ text }) => text),
+            now === undefined ? [] : [now],
+            `seed ${seed}`
+          )
+        }
+      }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("trusts a fact of which a person says that it is true, and no other", () =>
+    Effect.gen(function* () {
+      const { agent_id, knowledge } = yield* opened
+      yield* knowledge.set(agent_id, fact("Oslo", { untrusted: true }))
+      yield* knowledge.set(agent_id, fact("Doctor Eider", { key: FactKey.make("user.doctor"), untrusted: true }))
+      const trusted = yield* knowledge.trust(agent_id, { key: CITY })
+      assert.isFalse(Option.getOrThrow(trusted).untrusted)
+      const facts = yield* knowledge.list(agent_id, { limit: 10 })
+      assert.sameDeepMembers(
+        facts.map(({ text, untrusted }) => [text, untrusted]),
+        [
+          ["Oslo", false],
+          ["Doctor Eider", true]
+        ]
+      )
+      assert.isTrue(Option.isNone(yield* knowledge.trust(agent_id, { key: FactKey.make("user.nothing") })))
     }).pipe(Effect.provide(layer))
   )
 })

@@ -1,7 +1,10 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import { EDGE, Rev, SessionId } from "#schema/Ids.ts"
+import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
+import { documentWords } from "#src/choird/database/migrations/0044_document_words.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
@@ -10,7 +13,7 @@ import { memoryTools } from "#src/choird/memory/memoryTools.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { describeEngines } from "../../support/engines.ts"
-import { makeMemory, writeChunk } from "../../support/memoryRows.ts"
+import { addAllWords, makeMemory, writeChunk } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
 const [AGENT, OPEN, CLOSED, FAR] = [newAgent(), newAgent(), newAgent(), newAgent()]
@@ -90,6 +93,65 @@ describeEngines("Searches of agents' memory", (it) => {
       assert.include(String(texts(yield* ask("search", search(query, { mode: "text" }), agent_id))), "RX-4410")
       const said = { text: "invoice RX-4410\0 paid in March", tokens_max: 600, shown_from: Rev.make(1) }
       assert.include(String(texts(yield* ask("recall", said, agent_id))), "RX-4410")
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
+  it.effect("finds nothing for a query without any word", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      yield* makeMemory(agent_id)
+      yield* writeChunk(agent_id, "Ada: the invoice was paid in March!!!")
+      const ask = yield* asking
+      for (const query of ["!!!", "&", "…"])
+        assert.deepStrictEqual(texts(yield* ask("search", search(query), agent_id)), [])
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
+  it.effect("shows a note for one rare word among others, and for none that many documents have", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      yield* makeMemory(agent_id)
+      yield* writeChunk(agent_id, "Ada: Merganser moved his practice to the harbour")
+      for (let n = 0; n < 12; n += 1) yield* writeChunk(agent_id, `Ada: the weather of week ${n} was fine`)
+      const ask = yield* asking
+      const said = { tokens_max: 600, shown_from: Rev.make(1) }
+      const note = (text: string) => Effect.map(ask("recall", { ...said, text }, agent_id), texts)
+      assert.include(String(yield* note("Any news from Merganser?")), "harbour")
+      assert.deepStrictEqual(yield* note("Explain how weather satellites work"), [])
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
+  it.effect("prefers the newer of two texts only where both have the same words of the query", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      yield* makeMemory(agent_id)
+      const animal = (name: string) =>
+        `Ada: the animal of the week in the long list of the zoo by the river is the ${name}`
+      yield* writeChunk(agent_id, animal("cormorant"))
+      yield* writeChunk(agent_id, animal("dromedary"))
+      const ask = yield* asking
+      const first = (query: string) =>
+        Effect.map(ask("search", search(query, { mode: "text" }), agent_id), (answer) => String(texts(answer)[0]))
+      assert.include(yield* first("cormorant animal"), "cormorant")
+      assert.include(yield* first("animal of the week"), "dromedary")
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
+  it.effect("finds documents that have no words yet once they have got them, as after an upgrade or a restore", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      yield* makeMemory(agent_id)
+      const sql = yield* SqlClient.SqlClient
+      yield* writeChunk(agent_id, "ада: запасной ключ лежит в часах")
+      const table = sql(`${agentSchema(agent_id)}.memory_documents`)
+      yield* sql`ALTER TABLE ${table} DROP COLUMN tsv`
+      yield* sql`ALTER TABLE ${table} ADD COLUMN tsv tsvector GENERATED ALWAYS AS (to_tsvector('english', text)) STORED`
+      yield* documentWords
+      const ask = yield* asking
+      const found = Effect.map(ask("search", search("где запасные ключи?"), agent_id), texts)
+      assert.deepStrictEqual(yield* found, [])
+      yield* addAllWords(agent_id)
+      assert.lengthOf(yield* found, 1)
     }).pipe(Effect.provide(servicesOf("off")))
   )
 

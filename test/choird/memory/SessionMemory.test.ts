@@ -1,11 +1,13 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Queue } from "effect"
 import { SqlClient } from "effect/sql"
+import type { EventDraft } from "#schema/Event.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import { agentSchema } from "#src/choird/database/AgentSchemas.ts"
 import { MIGRATIONS } from "#src/choird/database/Migrations.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { SESSION_CHUNKS_MAX } from "#src/choird/memory/sessionDocuments.ts"
+import { askForChunksUntil } from "#src/choird/queues/memoryJobs.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { insertEvents } from "#src/choird/sessions/storedEvents.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -26,7 +28,53 @@ import {
 import { describeEngines } from "../../support/engines.ts"
 import { BINDINGS, newAgent, reply, Talk } from "../../support/stores.ts"
 
+/** An event of this moment; others are of long ago. */
+const now = (draft: EventDraft) => Object.assign({}, draft, { created_at: new Date().toISOString() })
+
+const texts = (agent_id: AgentId) =>
+  Effect.map(rows(agent_id), (found) => found.map(({ text }) => text.split("\n").slice(1)))
+
 describeEngines("SessionMemory", (it) => {
+  it.effect(
+    "makes chunks of what left the window of a running session, and of the rest once it is idle, each once",
+    () =>
+      Effect.gen(function* () {
+        const agent_id = yield* newOne
+        yield* Effect.gen(function* () {
+          const talk = yield* begin(agent_id, said(1, "first words"), reply(1, "noted"), now(said(2, "second words")))
+          const { session_id } = talk.caller
+          yield* drain
+          assert.deepStrictEqual(yield* texts(agent_id), [])
+          const sql = yield* SqlClient.SqlClient
+          yield* askForChunksUntil(session_id, 2)
+          yield* drain
+          assert.deepStrictEqual(yield* texts(agent_id), [["user: first words", "agent: noted"]])
+          // The event after it is of long ago: the session is idle.
+          yield* append(talk, reply(2, "noted again"))
+          yield* drain
+          yield* drain
+          const all = [
+            ["user: first words", "agent: noted"],
+            ["user: second words", "agent: noted again"]
+          ]
+          assert.deepStrictEqual(yield* texts(agent_id), all)
+          yield* end(session_id)
+          yield* drain
+          assert.deepStrictEqual(yield* texts(agent_id), all)
+          // What is made again after a forgetting is the same.
+          yield* (yield* SessionMemory).again(agent_id, session_id)
+          yield* drain
+          assert.sameDeepMembers((yield* texts(agent_id)).flat(), [
+            "user: first words",
+            "agent: noted",
+            "user: second words",
+            "agent: noted again"
+          ])
+          assert.deepStrictEqual(yield* sql`SELECT 1 FROM choir_control.memory_jobs WHERE agent_id = ${agent_id}`, [])
+        }).pipe(Effect.provide(choird([agent_id])))
+      })
+  )
+
   it.effect(
     "makes chunks of a session that has ended, however it ended, in one job that is stored with its status",
     () =>
@@ -92,21 +140,18 @@ describeEngines("SessionMemory", (it) => {
     })
   )
 
-  it.effect("does not forget what came while it worked, and leaves what a running session says open", () =>
+  it.effect("does not forget what came while it worked, and says nothing twice of a session that resumed before", () =>
     Effect.gen(function* () {
       const agent_id = yield* newOne
       yield* Effect.gen(function* () {
         const talk = yield* session(agent_id, "first words")
         yield* (yield* SessionStore).resume(talk.caller.session_id, BINDINGS, "0000000")
+        yield* append(talk, now(said(2, "second words")))
         yield* drain
-        assert.deepStrictEqual(yield* rows(agent_id), [])
-        yield* append(talk, said(2, "second words"))
+        assert.deepStrictEqual(yield* texts(agent_id), [["user: first words", "agent: noted"]])
         yield* end(talk.caller.session_id)
         yield* drain
-        assert.deepStrictEqual(
-          (yield* rows(agent_id)).map(({ text }) => text.split("\n").slice(1)),
-          [["user: first words", "agent: noted", "user: second words"]]
-        )
+        assert.deepStrictEqual(yield* texts(agent_id), [["user: first words", "agent: noted"], ["user: second words"]])
       }).pipe(Effect.provide(choird([agent_id])))
     })
   )

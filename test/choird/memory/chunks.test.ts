@@ -21,6 +21,8 @@ import { isFull } from "../../support/size.ts"
 import { goldenEvents } from "../../support/mixedHistory.ts"
 
 const SEEDS = isFull ? 300 : 40
+/** Histories that are cut into chunks at any place. */
+const CUT_SEEDS = isFull ? 10_000 : 200
 const AT = Date.UTC(2026, 0, 1)
 const hashOf = (rev: number) => rev.toString(16).padStart(64, "0")
 
@@ -185,6 +187,52 @@ describe("chunks of a session", () => {
     assert.deepStrictEqual(run([], second.state).chunks, [])
   })
 
+  it("hold each text of a session once, whenever it left the window, was idle, ended or resumed, and mix no labels", () => {
+    for (let seed = 1; seed <= CUT_SEEDS; seed += 1) {
+      const random = makeRandom(seed)
+      const drafts = Array.from({ length: 24 }, (_, n): ReadonlyArray<EventDraft> => {
+        const text = `text${n}z ${"word ".repeat(Math.floor(random() * 120))}`
+        const kind = random()
+        if (kind < 0.4) return [user(text)]
+        if (kind < 0.8) return [output(text)]
+        return tool(`t-${n}`, "choir.exec", {}, text, { untrusted: random() < 0.3 })
+      }).flat()
+      let taint = noTaint
+      let state = noChunks
+      const chunks: Array<Chunk> = []
+      const foreign = new Set<number>()
+      const stored = (done: { readonly state: ChunkState; readonly chunks: ReadonlyArray<Chunk> }) => {
+        state = JSON.parse(JSON.stringify(done.state))
+        chunks.push(...done.chunks)
+      }
+      const events = eventsOf(drafts)
+      for (const event of events) {
+        taint = taintAfter(taint, event)
+        if (isTainted(taint, EDGE)) foreign.add(event.rev)
+        stored(chunkEvent(state, event, hashOf(event.rev)))
+        if (random() < 0.15) stored(closeChunks(state))
+      }
+      stored(closeChunks(state))
+      stored(closeChunks(state))
+      const places = chunks.map(({ first_rev, lane, part }) => `${lane} ${first_rev} ${part}`)
+      assert.strictEqual(new Set(places).size, places.length, `seed ${seed}`)
+      for (const event of events) {
+        const token = /text\d+z/u.exec(JSON.stringify(event.payload))?.[0]
+        if (token === undefined) continue
+        const where = `seed ${seed}, event ${event.rev}`
+        const holding = chunks.filter(({ text }) => text.includes(token))
+        const new_in = holding.filter(({ first_rev, last_rev }) => first_rev <= event.rev && last_rev >= event.rev)
+        assert.lengthOf(new_in, 1, where)
+        if (event.event_type === "UserMsg") assert.isFalse(new_in[0]?.untrusted, where)
+        else if (foreign.has(event.rev))
+          assert.isTrue(
+            holding.every(({ untrusted }) => untrusted),
+            where
+          )
+      }
+    }
+  })
+
   it("label what was said after something untrusted was read, and not what was said before", () => {
     const long = "word ".repeat(200)
     const { chunks, state } = run(
@@ -202,6 +250,12 @@ describe("chunks of a session", () => {
     assert.strictEqual(labelOf("user: first"), false)
     assert.strictEqual(labelOf("a page"), true)
     assert.strictEqual(labelOf("as the page says"), true)
+    // The person's own words are as trustworthy in a labelled hour as before it, and in no chunk with anybody else's.
+    for (const words of ["user: second", "user: third"]) assert.strictEqual(labelOf(words), false)
+    assert.lengthOf(
+      chunks.filter(({ text }) => text.includes("user: third")),
+      1
+    )
     assert.isTrue(state.untrusted)
     assert.deepStrictEqual(state.sources, ["web:a.example"])
     assert.deepStrictEqual(chunks.find(({ text }) => text.includes("a page"))?.metadata.sources, ["web:a.example"])

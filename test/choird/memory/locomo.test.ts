@@ -17,7 +17,7 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { estimateTokens } from "#src/shared/model/usage.ts"
 import { describeEmbedded } from "../../support/engines.ts"
-import { makeMemory } from "../../support/memoryRows.ts"
+import { addAllWords, makeMemory } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
 const FOLDER = process.env["CHOIR_LOCOMO"]
@@ -109,6 +109,7 @@ const remember = Effect.fnUntraced(function* (agent: AgentId, talks: ReadonlyArr
         (session_id, tier, lane, first_rev, last_rev, source_events, chunk_index, text, text_hash, untrusted, said_at)
         VALUES (${talk.session_id}, 'mid_term', 'edge', ${first_rev}, ${last_rev}, '{}', ${place}, ${text},
           sha256(convert_to(${text}, 'UTF8')), false, ${new Date(talk.at_ms).toISOString()}::timestamptz)`
+  yield* addAllWords(agent)
 }, Effect.orDie)
 
 interface Score {

@@ -15,7 +15,7 @@ import { Knowledge } from "#src/choird/memory/Knowledge.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
 import { estimateTokens } from "#src/shared/model/usage.ts"
 import { describeEmbedded } from "../../support/engines.ts"
-import { makeMemory } from "../../support/memoryRows.ts"
+import { addAllWords, makeMemory } from "../../support/memoryRows.ts"
 import { type AskedQuestion, type QualitySet, qualitySet, type ToldChunk } from "./memoryQuality.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
@@ -48,6 +48,7 @@ const write = Effect.fnUntraced(function* (agent_id: AgentId, chunks: ReadonlyAr
         false, ${said_at}::timestamptz) RETURNING id::text`
     ids.set(name, row?.id ?? "")
   }
+  yield* addAllWords(agent_id)
   return ids
 }, Effect.orDie)
 
@@ -140,7 +141,7 @@ const quality = Effect.gen(function* () {
   const most = Math.max(...blocks.map(({ tokens }) => tokens))
   lines.push(
     `block holds what is needed ${percent(held)}, ${mean(blocks.map(({ tokens }) => tokens))} tokens (at most ${most})`,
-    `block is empty for what nothing answers ${percent(share(empty))}`
+    `block is empty for what nothing answers ${percent(share(empty))}: not for ${set.unrelated.filter((_, place) => empty[place] !== true).join(" ")}`
   )
   yield* Effect.logInfo(lines.join("\n"))
   return { recalls, first, held, most, empty: share(empty), set, ids }

@@ -39,6 +39,8 @@ const bindings = {
   voice_profile: name("default-en")
 }
 const use: AgentUse = { agent_id: AGENT, bindings, started_with: running }
+/** A build reads the configuration that runs. */
+const BUILD = "choirctl config apply && choirctl agent build agent-1"
 const LET_GO = "choirctl agent stop agent-1 && choirctl config apply && choirctl agent start agent-1"
 const RESTART = "choirctl agent restart agent-1"
 const RESTART_CHOIRD = "choirctl daemon stop && choirctl daemon start"
@@ -76,14 +78,8 @@ const ROWS: ReadonlyArray<Row> = [
   ["telemetry.prometheus", { listen: "127.0.0.1:9464" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["tls.ca_file", "/etc/ca.pem", "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["embedding.dimensions", 3, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
-  ["global_repo.ref", "x", "changed", `choirctl agent build agent-1 && ${RESTART}`, "choirctl agent build agent-1"],
-  [
-    "agents.agent-1.repo.ref",
-    "x",
-    "changed",
-    `choirctl agent build agent-1 && ${RESTART}`,
-    "choirctl agent build agent-1"
-  ],
+  ["global_repo.ref", "x", "changed", `${BUILD} && ${RESTART}`, BUILD],
+  ["agents.agent-1.repo.ref", "x", "changed", `${BUILD} && ${RESTART}`, BUILD],
   ["agents.agent-1.defaults.llm", "o3", "changed", RESTART, APPLY],
   // The same DM, written as a list of one.
   ["agents.agent-1.defaults.dm", ["admin-dm"], "changed", APPLY],
@@ -160,7 +156,7 @@ describe("the classes of changes", () => {
   it("are one command where many agents need it", () => {
     const more = ["agent-2", "agent-3", "agent-4"].map((id) => [`agents.${id}`, second] as const)
     const [row] = configChanges(configWith(...more), configWith(...more, ["global_repo.ref", "x"]), [use])
-    assert.strictEqual(row?.command, "choirctl agent build <agent-id>")
+    assert.strictEqual(row?.command, "choirctl config apply && choirctl agent build <agent-id>")
   })
 })
 

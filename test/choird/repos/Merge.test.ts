@@ -322,6 +322,21 @@ describe("Merge", () => {
       { "tools/choir.exec.json": manifest("choir.exec"), "tools/choir.exec": "" },
       /llm\.name: a built-in tool has the name choir\.exec/u
     ],
+    [
+      "two tools whose names differ in separators",
+      {
+        "tools/word.count.json": manifest("word.count"),
+        "tools/word.count": "",
+        "tools/word_count.json": manifest("word_count"),
+        "tools/word_count": ""
+      },
+      /word_count\.json: its name and that of the tool word\.count of the \S.* differ in separators alone/u
+    ],
+    [
+      "a tool whose name is like a built-in one",
+      { "tools/choir_exec.json": manifest("choir_exec"), "tools/choir_exec": "" },
+      /that of the built-in tool choir\.exec differ in separators/u
+    ],
     ["no executable", { "tools/x.json": manifest("x") }, /executable tools\/x is missing/u],
     ["an executable outside", { "tools/x.json": manifest("x", { exec_path: "/bin/sh" }), "tools/x": "" }, /exec_path/u],
     ["an executable above", { "tools/x.json": manifest("x", { exec_path: "../x" }), "tools/x": "" }, /exec_path/u],

@@ -22,7 +22,9 @@ const KEYS = { disk_free_mb: 2048, disk_free_percent: 5 }
 describe("the limit of the free disk (R50)", () => {
   it("is the greater of a share and a size", () => {
     assert.strictEqual(diskLimit(KEYS, 10 * GIB), 2 * GIB)
+    assert.strictEqual(diskLimit(KEYS, 60 * GIB), 3 * GIB)
     assert.strictEqual(diskLimit(KEYS, 100 * GIB), 5 * GIB)
+    assert.strictEqual(diskLimit(KEYS, 1000 * GIB), 5 * GIB)
   })
 
   it("is left behind only when a little more is free, so that agents do not start and stop by turns", () => {
@@ -212,7 +214,7 @@ describe("DiskGuard", LIVE, () => {
         const { reason } = yield* life.lifecycle.view(hog)
         assert.match(
           reason ?? "",
-          /is almost full: 4,900 files are free; .* paused below 5,000 files, all of them below 2,500 files$/u
+          /is almost full: 4,900 files are free; .* paused below 5,000 files, all of them below 2,500 files, and they continue above 5,500 files$/u
         )
         disk.freeFiles(2400)
         yield* guard.look

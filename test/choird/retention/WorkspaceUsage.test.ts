@@ -110,7 +110,7 @@ describe("the quota of a workspace", () => {
       const config = { ...CONFIG, workspaces: { main: { path: folder } }, retention: { workspace_mb: 1 } }
       const told = new Map<string, string>()
       const world = Layer.mergeAll(
-        Layer.mock(Outbox, { tell: ({ source_id, text }) => Effect.sync(() => void told.set(source_id, text)) }),
+        Layer.mock(Outbox, { notify: ({ source_id, text }) => Effect.sync(() => void told.set(source_id, text)) }),
         Layer.mock(Lifecycle, {
           list: Effect.succeed([agentView(HELPER, { bindings: BINDINGS })]),
           changes: Stream.never

@@ -28,7 +28,7 @@ describe("a reduced payload", () => {
     for (const seed of [1, 2, 3, 4, 5, 6]) {
       const { events } = makeHistory(seed, 250)
       const reduced = events.map((event) => ({ ...event, payload: reducedPayload(event) }) as ChoirEvent)
-      const digests = new Set(["digest", "repetitions", "summary"])
+      const digests = new Set(["digest", "repetitions", "summary", "mixed"])
       const shape = (history: ReadonlyArray<ChoirEvent>) =>
         JSON.stringify(Result.getOrThrow(foldAll(initialState, history)), (key, value: unknown) =>
           digests.has(key)

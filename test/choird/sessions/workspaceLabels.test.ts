@@ -89,7 +89,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
     const locks = staged ? [LockRequest.make({ resource: "choirtmp", mode: "S" })] : []
     const tool = name.replaceAll("-", ".")
     const request = { call_id, lane, tool, input: {}, locks, allowed_tools: undefined, capabilities: [] }
-    give({ type: "Request", ...request, effect: effect as ToolEffect })
+    give({ type: "Request", ...request, effect: effect as ToolEffect, beside_jobs: true })
     return locks
   }
   return {
@@ -99,7 +99,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
     call: (lane: LaneId, { brings, effect, name, ...more }: Call, ends = true) => {
       const call_id = propose(lane, name)
       const locks = ask(lane, call_id, name, { effect, staged: more.staged ?? false })
-      give({ type: "Grant", lane, call_id, locks, dirty: false, readOnly: true })
+      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true })
       const outside = brings === undefined ? {} : { untrusted: true, sources: [brings] }
       const status = ends ? "success" : "unknown_after_crash"
       give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0, ...outside } })

@@ -34,6 +34,8 @@ const READ: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
   ["compatibility", "compatibility: needs git\nallowed-tools: Read", ["choir.fs.read"]],
   ["keys of other harnesses", "model: inherit\nuser-invocable: true\nallowed-tools: Read", ["choir.fs.read"]],
   ["tools of the web", "allowed-tools: WebFetch WebSearch", ["choir.web.fetch", "choir.web.search"]],
+  ["a colon within a sentence", "argument-hint: one of: all, some\nallowed-tools: Read", ["choir.fs.read"]],
+  ["words behind brackets", 'argument-hint: [action] — e.g. "list"\nallowed-tools: Read', ["choir.fs.read"]],
   ["comments", "# for people\nallowed-tools: Read # only", ["choir.fs.read"]]
 ]
 
@@ -42,6 +44,7 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["no front matter", "# Notes", /does not begin with front matter/u],
   ["an empty file", "", /does not begin with front matter/u],
   ["front matter without an end", "---\nname: notes\n", /has no end/u],
+  ["front matter that is no YAML", skill(named("allowed-tools: [Read")), /not YAML: line \d+: /u],
   ["no name", skill("description: d\nallowed-tools: Read"), /\["name"\]/u],
   ["no description", skill("name: notes\nallowed-tools: Read"), /\["description"\]/u],
   ["an empty description", skill("name: notes\ndescription: ''\nallowed-tools: Read"), /\["description"\]/u],
@@ -129,6 +132,14 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
 describe("a folder with a SKILL.md", () => {
   it.each(READ)("is read with %s", (_, front, tools) => {
     assert.deepStrictEqual(toolsOf(skill(named(front))), tools)
+  })
+
+  it("may have a colon in its description, which is taken as it is written", () => {
+    const front = "name: notes\ndescription: Minutes: who, what. Triggers on: '/notes'\nallowed-tools: Read"
+    const { description } = Result.getOrThrow(readSkillFolder("notes", skill(front)))
+    assert.strictEqual(description, "Minutes: who, what. Triggers on: '/notes'")
+    const problem = Result.getFailure(readSkillFolder("notes", skill(`${front}\nallowed-tools: Write`)))
+    assert.match(JSON.stringify(problem), /not YAML: line 5: Map keys must be unique/u)
   })
 
   it("becomes a skill of one task, which is its text, and fails where the model says so", () => {

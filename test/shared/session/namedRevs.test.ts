@@ -10,7 +10,7 @@ describe("the revisions that a state names", () => {
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
-      const hold = testTool("test.hold", () => Effect.never, { effect: "none", readOnly: true })
+      const hold = testTool("test.hold", () => Effect.never, { effect: "none" })
       const report = { kind: "progress", text: "half of it" }
       const script: Script = (messages) => {
         const last = messages.at(-1)

@@ -38,6 +38,7 @@ export interface MemoryApproval {
   readonly call: ConfirmTool
   readonly request: ApprovalRequest
   status: "pending" | Resolution
+  reason?: string
   requests: number
 }
 
@@ -58,7 +59,7 @@ export interface MemoryControlPlane {
   /** What a person was asked, in order. */
   readonly approvals: ReadonlyArray<MemoryApproval>
   /** A person decides, and the agent is told. */
-  decide(approval_id: ApprovalId, status: Resolution): Effect.Effect<void>
+  decide(approval_id: ApprovalId, status: Resolution, reason?: string): Effect.Effect<void>
   /** What the agent is told from here on when it asks for the whole configuration. */
   configure(config: AgentConfig): void
   /** Waits until acknowledged events fit. */
@@ -151,17 +152,20 @@ export const makeMemoryControlPlane: Effect.Effect<MemoryControlPlane> = Effect.
         approvals.push(found)
       }
       found.requests++
-      const { approval_id, status } = found
+      const { approval_id, reason, status } = found
       if (status !== "pending") heard.add(approval_id)
       for (const look of looks) look()
-      return Effect.succeed({ approval_id, status })
+      return Effect.succeed({ approval_id, status, ...(reason === undefined ? {} : { reason }) })
     })
   const plane: MemoryControlPlane = {
     approvals,
-    decide: (approval_id, status) =>
+    decide: (approval_id, status, reason) =>
       Effect.suspend(() => {
         const found = approvals.find((other) => other.approval_id === approval_id)
-        if (found?.status === "pending") found.status = status
+        if (found?.status === "pending") {
+          found.status = status
+          if (reason !== undefined) found.reason = reason
+        }
         return plane.push({
           type: "ApprovalResolved",
           approval_id,

@@ -36,6 +36,12 @@ interface TelegramCall {
   readonly at_ms: number
 }
 
+/** What changes a chat, as the apps of its members show it: a person's message or tap, or a call of the bot with what came of it. */
+export type ChatChange =
+  | { readonly by: "person"; readonly message: JsonObject }
+  | { readonly by: "tap"; readonly user: number; readonly message_id: number; readonly data: string }
+  | { readonly by: "bot"; readonly method: string; readonly parameters: JsonObject; readonly result: unknown }
+
 interface UserFile {
   readonly name: string
   readonly mime: string
@@ -44,6 +50,8 @@ interface UserFile {
 
 export interface TelegramBot {
   readonly token: string
+  /** Gives a user a name, which is `User` and the number before. */
+  name(user: number, first_name: string): Effect.Effect<void>
   /** Lets a user write to the bot; answers with the update id. */
   text(user: number, text: string): Effect.Effect<number>
   /** Lets a user send a file. */
@@ -96,6 +104,8 @@ export interface TelegramBot {
   readonly heal: Effect.Effect<void>
   readonly calls: Journal<TelegramCall>
   readonly sent: Journal<SentMessage>
+  /** What members of its chats see happen, in order. */
+  readonly changes: Journal<ChatChange>
   /** A message as it stands now, edits included. */
   message(message_id: number): Effect.Effect<SentMessage | undefined>
   /** The bytes of a file, by its id. */
@@ -117,8 +127,10 @@ export interface Telegram {
 
 interface Bot extends BotState {
   readonly token: string
+  readonly names: Map<number, string>
   readonly calls: JournalWriter<TelegramCall>
   readonly sent: JournalWriter<SentMessage>
+  readonly changes: JournalWriter<ChatChange>
   /** The messages of users, by their update ids. */
   readonly written: Map<number, JsonObject>
   /** The kinds of updates that the last poll asked for; Telegram remembers them. */
@@ -133,6 +145,7 @@ interface Bot extends BotState {
 const makeBot = (token: string): Bot => ({
   token,
   id: Number(token.split(":", 1)[0]),
+  names: new Map(),
   messages: new Map(),
   files: new Map(),
   callbacks: new Set(),
@@ -148,6 +161,7 @@ const makeBot = (token: string): Bot => ({
   file_id_next: 1,
   calls: makeJournal(),
   sent: makeJournal(),
+  changes: makeJournal(),
   written: new Map(),
   allowed: undefined,
   faults: [],
@@ -208,6 +222,7 @@ const run = (bot: Bot, method: string, call: ApiCall): Effect.Effect<ApiReply> =
     const handler = Object.hasOwn(ALL_METHODS, method) ? ALL_METHODS[method] : undefined
     if (handler === undefined) return Effect.succeed(refuse(404, "Not Found"))
     const reply = handler(bot, call)
+    if (reply.ok) bot.changes.record({ by: "bot", method, parameters: call.parameters, result: reply.result })
     const results = reply.ok && method.startsWith("send") ? [reply.result].flat() : []
     for (const result of results)
       if (Predicate.hasProperty(result, "message_id")) bot.sent.record(result as SentMessage)
@@ -266,14 +281,16 @@ const handle = Effect.fnUntraced(function* (bots: ReadonlyMap<string, Bot>) {
   return fault === undefined ? respondWith(yield* work) : yield* suffer(fault, work)
 })
 
-const person = (user: number) => ({ id: user, is_bot: false, first_name: `User ${user}` })
+const nameOf = ({ names }: Bot, user: number) => names.get(user) ?? `User ${user}`
+const person = (bot: Bot, user: number) => ({ id: user, is_bot: false, first_name: nameOf(bot, user) })
 
 const fromUser = (bot: Bot, user: number, content: JsonObject): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now_ms) => {
-    const chat = { id: user, type: "private", first_name: `User ${user}` }
+    const chat = { id: user, type: "private", first_name: nameOf(bot, user) }
     const message_id = bot.message_id_next++
-    const message = { message_id, date: Math.floor(now_ms / 1000), chat, from: person(user), ...content }
+    const message = { message_id, date: Math.floor(now_ms / 1000), chat, from: person(bot, user), ...content }
     bot.places.set(message_id, Number((message.chat as JsonObject)["id"]))
+    bot.changes.record({ by: "person", message })
     const update_id = push(bot, { message })
     bot.written.set(update_id, message)
     return update_id
@@ -341,6 +358,7 @@ const quoteOf = ({ caption, text }: JsonObject, quote: string): JsonObject => {
 
 const handleOf = (bot: Bot): TelegramBot => ({
   token: bot.token,
+  name: (user, first_name) => Effect.sync(() => void bot.names.set(user, first_name)),
   text: (user, text) => fromUser(bot, user, textContent(text)),
   file: (user, kind, file) => Effect.suspend(() => fromUser(bot, user, mediaContent(bot, kind, file))),
   album: (user, files, caption) =>
@@ -384,7 +402,8 @@ const handleOf = (bot: Bot): TelegramBot => ({
     Effect.sync(() => {
       const id = String(bot.update_id_next)
       bot.callbacks.add(id)
-      return push(bot, { callback_query: { id, from: person(user), chat_instance: "1", message, data } })
+      bot.changes.record({ by: "tap", user, message_id: message.message_id, data })
+      return push(bot, { callback_query: { id, from: person(bot, user), chat_instance: "1", message, data } })
     }),
   serveLocally: (folder) => Effect.sync(() => void (bot.local_folder = folder)),
   switchTopicsOn: Effect.sync(() => void (bot.has_topics = true)),
@@ -394,7 +413,12 @@ const handleOf = (bot: Bot): TelegramBot => ({
   textInGroup: (group, user, text, thread_id) =>
     fromUser(bot, user, {
       ...textContent(text),
-      chat: { id: group, type: "supergroup", title: "Group", ...(isForum(bot, group) ? { is_forum: true } : {}) },
+      chat: {
+        id: group,
+        type: "supergroup",
+        title: bot.names.get(group) ?? "Group",
+        ...(isForum(bot, group) ? { is_forum: true } : {})
+      },
       ...(thread_id === undefined ? {} : { message_thread_id: thread_id, is_topic_message: true })
     }),
   deleteTopic: (thread_id) => Effect.sync(() => void bot.deleted_topics.add(thread_id)),
@@ -417,6 +441,7 @@ const handleOf = (bot: Bot): TelegramBot => ({
   heal: Effect.sync(() => void bot.faults.splice(0)),
   calls: bot.calls.journal,
   sent: bot.sent.journal,
+  changes: bot.changes.journal,
   bytesOf: (file_id) => bot.files.get(file_id)?.bytes,
   message: (message_id) => Effect.sync(() => bot.messages.get(message_id)),
   commands: Effect.sync(() => bot.commands.get("default") ?? []),

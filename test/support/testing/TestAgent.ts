@@ -74,17 +74,18 @@ export const testTool = (
   name: string,
   run: PreparedCall["run"],
   options: Partial<
-    Pick<Tool, "effect" | "readOnly" | "lanes"> & Pick<PreparedCall, "files" | "locks" | "timeout_ms">
+    Pick<Tool, "effect" | "keepsOwn" | "lanes"> & Pick<PreparedCall, "besideJobs" | "files" | "locks" | "timeout_ms">
   > = {}
 ): Tool => ({
   llm: { name: ToolName.make(name), description: name, input_schema: { type: "object" } },
   effect: options.effect ?? "workspace",
   lanes: options.lanes ?? "both",
-  readOnly: options.readOnly ?? false,
+  ...(options.keepsOwn === undefined ? {} : { keepsOwn: options.keepsOwn }),
   prepare: () =>
     Effect.succeed({
       locks: options.locks ?? [],
       timeout_ms: options.timeout_ms ?? 60_000,
+      besideJobs: options.besideJobs === true,
       ...(options.files === undefined ? {} : { files: options.files }),
       run
     })

@@ -15,6 +15,8 @@ import { isNote, note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { isEnvironment } from "./Environment.ts"
 import { coreInstructions, EDGE_INSTRUCTIONS } from "./instructions.ts"
 import { coreNotes, edgeNotes } from "./notes.ts"
+import { labelOf } from "#src/shared/text/foreignText.ts"
+import { quotedLines } from "#src/shared/text/quotedWords.ts"
 import { isSameOffer, MEMORY_QUERY, type Offered } from "#src/agent/model/offeredTools.ts"
 import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Reading } from "./promptMessages.ts"
@@ -68,8 +70,12 @@ export const coreSystem = systemOf(
 const lines = (title: string, entries: ReadonlyArray<string>): string =>
   entries.length === 0 ? "" : `\n\n${title}:\n${entries.map((entry) => `- ${entry}`).join("\n")}`
 
-/** The messages of the reference summary; empty before the first compaction. */
-const memory = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Message> => {
+/** The quotation of text from outside in a summary, each line with a mark. */
+const quotedRest = ({ rest }: ReferenceSummary): string =>
+  rest === undefined ? "" : `\n\nOf what else left, [${labelOf(rest.sources)}]:\n${quotedLines(rest.text)}`
+
+/** The messages of a reference summary; empty before the first compaction. */
+export const summaryMessages = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Message> => {
   const { facts, files, referenced_events, referenced_sessions, summary: text, words } = summary
   if (isEmpty(summary)) return []
   const known = facts.map(({ key, pinned, source_event, value }) => {
@@ -85,13 +91,13 @@ const memory = (summary: ReferenceSummary, offered: Offered): ReadonlyArray<Mess
       }${lines("Facts", known)}${lines("Files written and not committed to git", files)}${lines(
         "The newest of the messages that left, as they were written",
         words
-      )}${references.length === 0 ? "" : `\n\nWorth reading again: ${references.join(", ")}`}`
+      )}${quotedRest(summary)}${references.length === 0 ? "" : `\n\nWorth reading again: ${references.join(", ")}`}`
     )
   ]
 }
 
 /** The lane's memory of what left its window, which changes with a compaction and not between. */
-const remembered = weakMemoize(memory, ([before], [offered]) => isSameOffer(before, offered))
+const remembered = weakMemoize(summaryMessages, ([before], [offered]) => isSameOffer(before, offered))
 
 /** Characters of an event's hash that models are shown and may refer to it by. */
 export const SHOWN_HASH_CHARS = 12

@@ -2,6 +2,7 @@
  * Notes on what a lane has to know beside its events: other work, questions, the step of its skill. Each is due when it differs from the last
  * one on the same matter.
  */
+import { writtenBy } from "#src/shared/text/writtenBy.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { shownName } from "#schema/Tool.ts"
 import type { Find } from "#src/agent/arbiter/Command.ts"
@@ -107,7 +108,7 @@ const turnNotes = (state: SessionState, find: Find, { asked_rev }: Transcript): 
   }
   if (asked_rev === turn.rev) return []
   const event = find(turn.rev)
-  const text = event?.event_type === "UserMsg" ? event.payload.text : "(the message is gone; ask the user for it)"
+  const text = event?.event_type === "UserMsg" ? writtenBy(event.payload) : "(the message is gone; ask the user for it)"
   return [{ about: `turn ${turn.rev}`, text: `Still to be answered, the user's message:\n${text}` }]
 }
 

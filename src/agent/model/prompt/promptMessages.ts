@@ -9,6 +9,7 @@ import { inlineResult } from "./inlineResult.ts"
 import { note, withoutNotes } from "#src/agent/model/choirNote.ts"
 import { withoutWrites } from "#src/shared/session/stateWrites.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
+import { writtenBy } from "#src/shared/text/writtenBy.ts"
 import { fileNameText } from "#src/shared/text/foreignText.ts"
 import { shortLine } from "./textParts.ts"
 import { toolText } from "./toolText.ts"
@@ -125,9 +126,9 @@ const attachmentLines = (attachments: Attachments): ReadonlyArray<string> => [
     : [])
 ]
 
-/** A person's message as they wrote it, with a line for each attachment. */
-const userMessage = ({ payload: { attachments, text } }: EventOf<"UserMsg">): UserMessage => {
-  const words = text.trim() === "" ? "(a message without text)" : text
+/** A person's message as they wrote it, with their name where there are several, and a line for each attachment. */
+const userMessage = ({ payload: { attachments, text, writer } }: EventOf<"UserMsg">): UserMessage => {
+  const words = writtenBy({ text: text.trim() === "" ? "(a message without text)" : text, writer })
   const content = withoutNotes([words, ...attachmentLines(attachments)].join("\n"))
   const pictures = attachments.flatMap(({ picture }) => picture ?? [])
   return { role: "user", content, ...(pictures.length === 0 ? {} : { pictures }) }

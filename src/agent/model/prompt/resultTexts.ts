@@ -150,11 +150,12 @@ const Found = Schema.Struct({
       context: Schema.optionalKey(Schema.Boolean)
     })
   ),
-  truncated: Schema.Boolean
+  truncated: Schema.Boolean,
+  note: Schema.optionalKey(Schema.String)
 })
 
 /** Matching lines below the name of their file, as `12:text`, and lines around them as `12-text`. */
-const found = shaped(Found, ({ matches, truncated }, result) => {
+const found = shaped(Found, ({ matches, note, truncated }, result) => {
   if (matches.length === 0) return result.summary
   const lines = matches.map(({ context = false, line, path, text }, at) => {
     const before = matches[at - 1]
@@ -167,20 +168,25 @@ const found = shaped(Found, ({ matches, truncated }, result) => {
   const files = new Set(hits.map(({ path }) => path)).size
   const where = `${plural(hits.length, "matching line")} in ${plural(files, "file")}`
   const more = truncated || shown.length < lines.length
-  return [...shown, more ? `${where} shown, and there are more: narrow the pattern, path or glob` : where].join("\n")
+  const last = more ? `${where} shown, and there are more: narrow the pattern, path or glob` : where
+  return [...shown, note === undefined ? last : `${last}, ${note}`].join("\n")
 })
 
-const Names = Schema.Struct({ paths: Schema.Array(Schema.String), truncated: Schema.Boolean })
+const Names = Schema.Struct({
+  paths: Schema.Array(Schema.String),
+  truncated: Schema.Boolean,
+  note: Schema.optionalKey(Schema.String)
+})
 
-const names = shaped(Names, ({ paths, truncated }, result) => {
+const names = shaped(Names, ({ note, paths, truncated }, result) => {
   if (paths.length === 0) return result.summary
   const shown = fitting(paths, bodyRoom(result))
   const more = truncated || shown.length < paths.length
-  return more
-    ? [...shown, `${plural(shown.length, "file")} shown, and there are more: narrow the pattern, path or glob`].join(
-        "\n"
-      )
-    : shown.join("\n")
+  return [
+    ...shown,
+    ...(more ? [`${plural(shown.length, "file")} shown, and there are more: narrow the pattern, path or glob`] : []),
+    ...(note === undefined ? [] : [`found ${note}`])
+  ].join("\n")
 })
 
 const Printed = Schema.Struct({ exit_code: Schema.Int, stdout: Schema.String, stderr: Schema.String })

@@ -14,33 +14,39 @@ import { MEMORY_QUERY, type Offered, SKILL_LIST, SKILL_START } from "#src/agent/
 import { shownValues } from "./shownValues.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
-/** Skills that every prompt describes; beyond them it has their names, and choir.skill.list the rest. */
+/** Skills whose inputs choir.skill.start describes itself; beyond them choir.skill.list tells them. */
 export const SKILLS_DESCRIBED_MAX = 12
+/** Characters of the descriptions of more skills than these; beyond them a prompt has the names alone. */
+const DESCRIPTIONS_CHARS_MAX = 4000
 /** Characters of the names of skills that no prompt describes. */
 const NAMES_CHARS_MAX = 1000
 
-/** The names of many skills, as far as there is room: their descriptions are found with a tool. */
-const names = (skills: SkillBook, offered: Offered): string => {
+const LEAD = "A skill leads you through a kind of work step by step"
+
+const descriptions = (skills: SkillBook): string =>
+  [...skills.values()].map(({ description, name }) => `- ${name}: ${withShownNames(description)}`).join("\n")
+
+/** Many skills, as far as there is room: with their descriptions, or with their names alone. */
+const many = (skills: SkillBook, offered: Offered): string => {
+  const told = descriptions(skills)
+  const described = told.length <= DESCRIPTIONS_CHARS_MAX
   const all = [...skills.keys()].join(", ")
-  const shown = all.length <= NAMES_CHARS_MAX ? all : `${all.slice(0, all.lastIndexOf(",", NAMES_CHARS_MAX))}, …`
+  const names = all.length <= NAMES_CHARS_MAX ? all : `${all.slice(0, all.lastIndexOf(",", NAMES_CHARS_MAX))}, …`
   const ways = offered.has(SKILL_LIST)
-    ? "choir-skill-list tells what it does and takes, choir-skill-start begins it"
+    ? `choir-skill-list tells what it ${described ? "takes" : "does and takes"}, choir-skill-start begins it`
     : "choir-skill-start begins one"
-  return `A skill leads you through a kind of work step by step; ${ways}: ${shown}`
+  return `${LEAD}; ${ways}:${described ? `\n${told}` : ` ${names}`}`
 }
 
 /**
  * Name and description of each, for a lane that may begin one; it never changes within a session's start, so that it stands in the fixed part.
  */
-export const skillList = (skills: SkillBook, offered: Offered): string =>
-  skills.size === 0 || !offered.has(SKILL_START)
-    ? ""
-    : skills.size > SKILLS_DESCRIBED_MAX
-      ? names(skills, offered)
-      : [
-          "A skill leads you through a kind of work step by step. Begin the one that fits with choir-skill-start:",
-          ...[...skills.values()].map(({ description, name }) => `- ${name}: ${withShownNames(description)}`)
-        ].join("\n")
+export const skillList = (skills: SkillBook, offered: Offered): string => {
+  if (skills.size === 0 || !offered.has(SKILL_START)) return ""
+  return skills.size > SKILLS_DESCRIBED_MAX
+    ? many(skills, offered)
+    : `${LEAD}. Begin the one that fits with choir-skill-start:\n${descriptions(skills)}`
+}
 
 const transition = (rev: number, find: Find) => {
   const event = find(rev)

@@ -140,7 +140,8 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
     const reported = [...state.cores.values()].map(({ report_rev }) => report_rev)
     const waits = waitsForPerson(state.edge)
     const reporting = nextReport(state) !== undefined
-    const next = [state.edge.state, waits, reporting, ...cores, ...reported].join(" ")
+    const tool = state.edge.calls.find(({ stage }) => stage === "committed")?.name
+    const next = [state.edge.state, waits, reporting, tool, ...cores, ...reported].join(" ")
     if (next === told) return []
     told = next
     const words = [...(yield* events.jobWords(session_id, state)).jobs]
@@ -151,6 +152,7 @@ const makeActivity = Effect.map(EventStore, (events) => () => {
         edge: state.edge.state,
         ...(waits ? { waits } : {}),
         ...(reporting ? { reporting } : {}),
+        ...(tool === undefined ? {} : { tool }),
         cores,
         ...(shown.length === 0 ? {} : { reports: shown })
       }

@@ -64,12 +64,12 @@ export const layerOperatorDms = HttpApiBuilder.group(
       list: () => dms,
       gateways: () => gateways,
       pair: Effect.fn("OperatorApi.pair")(function* ({ payload }) {
-        const { agent_id, code, until_ms, warning } = yield* Effect.mapError(
+        const { agent_id, code, shares, until_ms, warning } = yield* Effect.mapError(
           pairings.offer(payload),
           fromPairingRefused
         )
         const bot = (yield* health.nameOf(payload.gateway)) ?? null
-        const { gateway, name } = payload
+        const { gateway, group, name } = payload
         const expires_at = new Date(until_ms).toISOString()
         return {
           name,
@@ -78,6 +78,8 @@ export const layerOperatorDms = HttpApiBuilder.group(
           bot,
           agent_id: agent_id ?? null,
           expires_at,
+          ...(group === undefined ? {} : { group }),
+          ...(shares.length === 0 ? {} : { shares }),
           ...(warning === undefined ? {} : { warning })
         }
       })

@@ -69,6 +69,8 @@ export const layerOperatorMemory = HttpApiBuilder.group(
         yield* known(id)
         const fact = { key, text, untrusted: false, source: OPERATOR }
         const written = yield* databaseDefect(knowledge.set(id, fact)).pipe(
+          // An operator's fact is trusted.
+          Effect.catchTag("FactTrusted", Effect.die),
           Effect.catchTag("KnowledgeFull", ({ message }) =>
             Effect.fail(conflict("MEMORY_FULL", message, `choirctl memory delete ${id} KEY`))
           )
@@ -88,6 +90,18 @@ export const layerOperatorMemory = HttpApiBuilder.group(
           detail: { document_id: gone.id }
         })
         return gone
+      }),
+      trust: Effect.fn("OperatorApi.trustFact")(function* ({ params: { id }, payload }) {
+        yield* known(id)
+        const fact = Option.getOrUndefined(yield* databaseDefect(knowledge.trust(id, payload)))
+        if (fact === undefined) return yield* unknown(id, payload)
+        yield* audit.record({
+          who: "operator",
+          action: "memory.trust",
+          agent_id: id,
+          detail: { document_id: fact.id }
+        })
+        return fact
       }),
       plan: ({ params: { id }, payload }) => onAgent(id, databaseDefect(forgetting.plan(id, payload))),
       forget: ({ params: { id }, payload }) =>

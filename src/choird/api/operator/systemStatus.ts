@@ -28,6 +28,7 @@ import { metricsPage } from "#src/shared/wire/metricsPage.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
 import { hostWayOut } from "#src/choird/config/hostWayOut.ts"
 import { PROXY_LIMITS } from "#src/shared/wire/proxies.ts"
+import { watchOwnCode } from "./olderCode.ts"
 import { statusWarnings } from "./statusWarnings.ts"
 
 /**
@@ -107,6 +108,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const usage = yield* WorkspaceUsage
   const started_ms = yield* monotonicMs
   const host = [...hostWarnings(config.home), ...proxyWarnings()]
+  const olderCode = watchOwnCode(process.argv[1] ?? "")
   const stored = databaseDefect(
     Effect.all({
       undeliverable: outbox.undeliverable,
@@ -136,7 +138,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
       approvals: { pending: ok ? total(yield* approvals.pending) : null },
       warnings: statusWarnings({
         home: config.home,
-        host,
+        host: [...olderCode(), ...host],
         config: running,
         version,
         runtime: runtime.type,

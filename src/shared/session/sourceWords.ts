@@ -1,0 +1,91 @@
+/** The sources of text from outside in a person's words, for cards and for what people look up. */
+import type { Source } from "#schema/Source.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { sourceOf } from "./sources.ts"
+
+/** Characters of the name of one source. */
+const NAME_CHARS_MAX = 120
+
+const shortName = (name: string): string => {
+  const part = firstPart(name, NAME_CHARS_MAX)
+  return part.length < name.length ? `${part}…` : part
+}
+
+/** By what text comes along. They carry the sources of what they read, and say nothing beside those. */
+const CARRIERS: ReadonlySet<string> = new Set(["command", "file", "job", "memory"])
+
+const kindOf = (source: Source): string => source.split(":", 1)[0] ?? source
+
+const isCarrier = (source: Source): boolean =>
+  CARRIERS.has(kindOf(source)) && !(source.startsWith("file:") && source !== "file:*")
+
+const NAMED: Readonly<Record<string, (name: string) => string>> = {
+  agent: (name) => `the memory of the agent ${name}`,
+  file: (name) => `a file that ${name} sent`,
+  forward: (name) => `words of ${name}, forwarded`,
+  group: (name) => `${name} in a group`,
+  job: (name) => `the job ${name}`,
+  mail: (name) => `a mail of ${name}`,
+  mcp: (name) => `the server ${name}`,
+  tool: (name) => `the tool ${name}`,
+  web: (name) => `a page of ${name}`
+}
+
+const ANY: Readonly<Record<string, string>> = {
+  agent: "the memory of other agents",
+  file: "files that people sent",
+  forward: "words of many people, forwarded",
+  group: "many people in groups",
+  job: "jobs",
+  mail: "many mails",
+  mcp: "many servers",
+  tool: "many tools",
+  web: "pages of many sites"
+}
+
+const PLAIN: Readonly<Record<string, string>> = {
+  command: "a command with a network",
+  file: "a file of the workspace",
+  forwarded: "a forwarded message",
+  import: "an import",
+  memory: "what it remembers of such text",
+  notion: "Notion",
+  search: "a web search"
+}
+
+/** One source, such as `a page of example.org`. */
+export const sourceWords = (source: Source): string => {
+  const kind = kindOf(source)
+  const name = source.slice(kind.length + 1)
+  if (name === "") return PLAIN[kind] ?? source
+  return (name === "*" ? ANY[kind] : NAMED[kind]?.(shortName(name))) ?? source
+}
+
+/** Where text came from: the carriers alone only where nothing else is known. */
+export const originsOf = (sources: ReadonlyArray<Source>): ReadonlyArray<Source> => {
+  const origins = sources.filter((source) => !isCarrier(source))
+  return origins.length === 0 ? sources : origins
+}
+
+/** A label of a message before words of somebody else, as choird writes it: what it says of their writer. */
+const LABELS: ReadonlyArray<readonly [kind: "forward" | "group", label: RegExp]> = [
+  ["forward", /^\[(?:Forwarded by the user from|Sent by the user through) [^"\n]{0,80}("(?:[^"\\\n]|\\.){0,400}")/gmu],
+  ["forward", /^\[A reply to [^"\n]{0,80} by [^"\n]{0,80}("(?:[^"\\\n]|\\.){0,400}")/gmu],
+  ["group", /^\[Written in a group by ("(?:[^"\\\n]|\\.){0,400}")/gmu]
+]
+
+const unquoted = (text: string): string => {
+  try {
+    return String(JSON.parse(text))
+  } catch {
+    return text
+  }
+}
+
+/** The writers of somebody else's words in a message, by the labels that choird put before them; one without any is `forwarded`. */
+export const writersOf = (text: string): ReadonlyArray<Source> => {
+  const found = LABELS.flatMap(([kind, label]) =>
+    Array.from(text.matchAll(label), ([, name = ""]) => sourceOf(kind, unquoted(name)))
+  )
+  return found.length === 0 ? ["forwarded"] : [...new Set(found)]
+}

@@ -1,0 +1,70 @@
+/** The brief that a first agent is offered, and the only thing in a new home that may begin by itself. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { briefOffer } from "#src/choirctl/home/dailyBrief.ts"
+import { briefModel } from "#src/choirctl/home/initAgent.ts"
+import { readSkill } from "#src/shared/image/skillFile.ts"
+import { choirctl } from "../../support/choirctl.ts"
+import { temporaryFolder } from "../../support/engines.ts"
+
+const made = Effect.gen(function* () {
+  const home = join(yield* temporaryFolder, "home")
+  yield* choirctl(home, ["init"])
+  return home
+})
+
+describe("a new home", () => {
+  it.effect("lets nothing begin by itself but a brief at a time that was named", () =>
+    Effect.gen(function* () {
+      const home = yield* made
+      const skillsOf = (id: string) => readdirSync(join(home, "sources/agents", id, "skills"))
+      const schedules = (file: string) =>
+        readFileSync(file, "utf8").match(/"(?:daily at|weekdays at|every) [^"]*"/gu) ?? []
+      const global = join(home, "sources/global/skills")
+      assert.deepStrictEqual(
+        readdirSync(global).flatMap((name) => schedules(join(global, name))),
+        []
+      )
+      assert.include((yield* choirctl(home, ["agent", "init", "quiet", "--json"])).out, '"daily_brief":null')
+      assert.notInclude(skillsOf("quiet"), "daily-brief.json")
+      for (const [id, typed, schedule] of [
+        ["early", "7:30", "daily at 07:30"],
+        ["abroad", "19:05 in Asia/Tokyo", "daily at 19:05 in Asia/Tokyo"]
+      ] as const) {
+        const ran = yield* choirctl(home, ["agent", "init", id, "--daily-brief", typed])
+        assert.include(ran.out, `its daily brief begins ${schedule}`)
+        const file = join(home, "sources/agents", id, "skills/daily-brief.json")
+        assert.deepStrictEqual(schedules(file), [`"${schedule}"`])
+        assert.isTrue(Result.isSuccess(readSkill("daily-brief", readFileSync(file, "utf8"))))
+      }
+      for (const typed of ["noon", "25:00", "07:30 in Atlantis"])
+        assert.strictEqual((yield* choirctl(home, ["agent", "init", "x", "--daily-brief", typed])).code, 2, typed)
+    })
+  )
+
+  it.effect("offers a brief with its price to the first agent whose model could write one", () =>
+    Effect.gen(function* () {
+      const home = join(yield* temporaryFolder, "home")
+      const key = { stdin: "sk-1\n" }
+      const flags = ["--model-provider=openrouter", "--model-name=anthropic/claude-sonnet-4", "--model-secret-stdin"]
+      yield* choirctl(home, ["init", ...flags], key)
+      const offered = Effect.provide(briefModel(home, {}), NodeServices.layer)
+      const model = yield* offered
+      if (model === undefined) return assert.fail("no brief is offered")
+      const [, price] = yield* Effect.provide(briefOffer(model), NodeServices.layer)
+      assert.strictEqual(
+        price,
+        "With anthropic/claude-sonnet-4 it costs about $0.30 a day, and never more than $12.67."
+      )
+      const { price: _, ...unpriced } = model
+      const [, unknown] = yield* Effect.provide(briefOffer(unpriced), NodeServices.layer)
+      assert.match(unknown ?? "", /price of anthropic\/claude-sonnet-4 is unknown.* never more than 16 times/u)
+      yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.isUndefined(yield* offered)
+      assert.isUndefined(yield* Effect.provide(briefModel(yield* made, {}), NodeServices.layer))
+    })
+  )
+})
