@@ -86,7 +86,8 @@ describe("a job that ended by its provider's error", () => {
         let asked = 0
         const job = (text: string): double.Reply => {
           asked += 1
-          if (asked === 3) return double.failing(500)
+          // A key that was taken back: no wait brings it.
+          if (asked === 3) return double.failing(401)
           if (asked <= 2 || asked === 4) return looks(asked)
           return double.answer(text.includes("sand of layer 3") ? "It is all sand." : "I forgot.")
         }

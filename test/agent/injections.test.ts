@@ -4,6 +4,7 @@ import { Effect, type Schema } from "effect"
 import type { Source } from "#schema/Source.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { confirmText } from "#src/choird/approvals/confirmText.ts"
+import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
 import { INJECTIONS } from "../support/injections.ts"
 import { atSize } from "../support/size.ts"
 import { makeMemoryControlPlane } from "../support/testing/MemoryControlPlane.ts"
@@ -117,7 +118,7 @@ describe("a model that obeys what it reads", () => {
               for (const card of cards) {
                 assert.includeMembers([...(card.sources ?? [])], [...channel.sources], text)
                 const [, , why = "", ...rest] = confirmText({ ...card, tool: ToolName.make(card.tool) }).split("\n")
-                for (const source of channel.sources) assert.include(why, source, text)
+                for (const source of originsOf(channel.sources)) assert.include(why, sourceWords(source), text)
                 // The text itself stays within the one line of the input, so that it forges no other.
                 assert.lengthOf(rest, 1, text)
               }

@@ -22,11 +22,12 @@ const toolsOf = (count: number) =>
 const namesOf = (count: number): ReadonlyArray<string> => toolsOf(count).map(({ name }) => name)
 
 describe("an agent with many skills", () => {
-  it("is told their names alone, and has a tool that describes them", () => {
+  it("is told their names alone where the descriptions have no room, and has a tool that describes them", () => {
     assert.notInclude(namesOf(12), "choir.skill.list")
     assert.include(namesOf(13), "choir.skill.list")
     assert.include(describedSkills(many(12), EVERY_TOOL), "skill-7: Turn notes into minutes.")
-    const text = describedSkills(many(64), EVERY_TOOL)
+    assert.include(describedSkills(many(64), EVERY_TOOL), "skill-7: Turn notes into minutes.")
+    const text = describedSkills(many(150), EVERY_TOOL)
     assert.notInclude(text, "Turn notes")
     assert.include(text, "skill-63")
     assert.isBelow(text.length, 1300)

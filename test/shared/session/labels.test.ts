@@ -165,7 +165,8 @@ const makeSession = (where: string) => {
       effect,
       locks: [],
       allowed_tools: undefined,
-      capabilities: []
+      capabilities: [],
+      beside_jobs: true
     })
   const purposeOf = (lane: LaneId) => (lane === EDGE ? (state.edge.turn?.kind ?? "report") : "turn")
   return {
