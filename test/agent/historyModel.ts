@@ -71,7 +71,7 @@ const makeWorkers = (plane: MemoryControlPlane, crashed: Effect.Effect<void>) =>
         return skill.shift() ?? words("all is in order")
       case "failing":
         failing += 1
-        if (failing === FAILS_AT) return double.failing(500)
+        if (failing === FAILS_AT) return double.failing(401)
         return failing < ENDS_AT ? call("mem-read", { failing }) : words("it is sand")
       case "reporting":
         return digs("reporting", STEPS / 2)
