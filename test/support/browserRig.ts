@@ -49,6 +49,9 @@ const PDF = `%PDF-1.4
 trailer<</Root 1 0 R>>
 %%EOF`
 
+/** Of the limits of waits, for a machine that is busy. */
+const WAIT_FACTOR = 6
+
 /** Chromium's switch for the sites of the rig. */
 export const TAKEN_FOR_SECURE = "--unsafely-treat-insecure-origin-as-secure=http://site.test"
 
@@ -105,7 +108,7 @@ const rig = Effect.fnUntraced(function* (program: string | undefined) {
     Layer.provide(BrowserWorker.layer, Cgroups.layer),
     Layer.merge(layerDialer({ asked: resolved, names, served: { [PUBLIC_ADDRESS]: port } }), PageReader.layer())
   ).pipe(
-    Layer.provide(Layer.succeed(PageWaitFactor, 20)),
+    Layer.provide(Layer.succeed(PageWaitFactor, WAIT_FACTOR)),
     Layer.provide(program === undefined ? Layer.empty : Layer.succeed(ChromiumProgram, () => program))
   )
   const context = yield* Layer.build(parts)
@@ -156,8 +159,15 @@ export const agent = Effect.fnUntraced(function* (epoch: Scope.Scope, session_id
   }
   const browse = (input: { readonly [key: string]: Schema.Json }, call?: HostCall): Effect.Effect<HostOutcome> =>
     Effect.flatten(tool.prepare(input, caller, epoch, call)).pipe(Effect.orDie)
+  // A Chromium that gets no processor may hang at one address. A model then opens it again, and so does this one.
+  const again = (input: { readonly [key: string]: Schema.Json }) =>
+    Effect.flatMap(browse(input), (outcome) =>
+      input["action"] === "open" && JSON.stringify(outcome.output).includes("did not respond in time")
+        ? browse(input)
+        : Effect.succeed(outcome)
+    )
   const seen = (input: { readonly [key: string]: Schema.Json }) =>
-    Effect.flatMap(browse(input), ({ output, status }) => {
+    Effect.flatMap(again(input), ({ output, status }) => {
       assert.strictEqual(status, "success", JSON.stringify([input, output]))
       return Effect.orDie(Schema.decodeUnknownEffect(Browsed)(output))
     })

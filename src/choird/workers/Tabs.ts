@@ -161,7 +161,8 @@ export class Tabs {
   /** Goes to an address, in a new tab where none is open. */
   open(url: string): Effect.Effect<void, ActionFailed> {
     return Effect.gen({ self: this }, function* () {
-      const page = this.#current ?? (yield* this.step(() => this.#context.newPage()))
+      // Playwright gives a new tab no limit of its own.
+      const page = this.#current ?? (yield* this.brief(() => this.#context.newPage()))
       this.#current = page
       this.#sites.set(page, new Set())
       const go = this.step(() => page.goto(url, { waitUntil: "domcontentloaded" }))
