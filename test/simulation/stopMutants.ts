@@ -3,6 +3,14 @@ import type { Mutant } from "./Mutant.ts"
 
 export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
+    name: "message-dropped-at-the-roll-over",
+    file: "src/agent/arbiter/decideEnd.ts",
+    find: "...(carried === undefined ? {} : { carried }),",
+    replace: "",
+    knownSeed: 1,
+    breaks: ["I10", "L1"]
+  },
+  {
     name: "stopped-turn-runs-on",
     file: "src/agent/session/EdgeLane.ts",
     find: "yield* Effect.raceFirst(step, stopped)",

@@ -290,6 +290,7 @@ const make = Effect.fnUntraced(function* () {
       case "answer":
       case "compact":
       case "cancel":
+      case "new":
       case "stop":
         return yield* steer(orderOf(command), speaker)
       case "memory":

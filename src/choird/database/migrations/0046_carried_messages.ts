@@ -1,0 +1,12 @@
+/** What a session that reached a limit leaves to the next one: the message without an answer, and that it is continued. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const STATEMENTS = [
+  "ALTER TABLE choir_control.inbox ADD COLUMN carried boolean NOT NULL DEFAULT false",
+  "ALTER TABLE choir_control.sessions ADD COLUMN carries_on jsonb"
+]
+
+export const carriedMessages = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.forEach(STATEMENTS, (statement) => sql.unsafe(statement), { discard: true })
+)
