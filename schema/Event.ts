@@ -329,7 +329,7 @@ export const Cancelled = Schema.Struct({
   turn: Schema.optionalKey(Rev),
   /** At the end of a session by a limit: the message of the open turn, which the next session answers. */
   carried: Schema.optionalKey(InboxId),
-  /** What the session leaves open: what was done for that message already, and jobs that ended with it. */
+  /** The open points that the session leaves: calls that already ran for that message, and jobs that ended with it. */
   open: Schema.optionalKey(
     Schema.Array(Schema.String.check(Schema.isMaxLength(SUMMARY_LIMITS.entry_chars))).check(
       Schema.isMaxLength(SUMMARY_LIMITS.entries)

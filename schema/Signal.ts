@@ -53,7 +53,7 @@ export const Signal = Schema.Union([
   /** Ends one turn and no other, so that an order that arrives late does not end the next one. */
   kind("StopTurn", { signal_id: SignalId, turn: TurnName }),
   kind("Compact", { signal_id: SignalId, lane: Schema.optionalKey(LaneId) }),
-  /** What the session before was about, which reached a limit; it comes before every message. */
+  /** The summary of the session before, which reached a limit; it comes before every message. */
   kind("Continue", {
     signal_id: SignalId,
     session_id: SessionId,

@@ -247,4 +247,7 @@ const decided = (state: SessionState, command: Command, situation: Situation): D
 }
 
 export const decide = (state: SessionState, command: Command, situation: Situation): Decision =>
-  Result.map(decided(state, command, situation), (drafts) => [...drafts, ...nearLimit(state, drafts, situation.budgets)])
+  Result.map(decided(state, command, situation), (drafts) => [
+    ...drafts,
+    ...nearLimit(state, drafts, situation.budgets)
+  ])

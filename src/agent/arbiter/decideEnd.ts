@@ -31,7 +31,7 @@ const notice = (text: string, inbox_id: InboxId | undefined): EventDraft => {
   return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...about } }
 }
 
-/** What became of jobs that nobody was told of, each where its work was asked for. */
+/** The ends of jobs that nobody has heard of, each where its work was asked for. */
 const untold = (reports: ReadonlyArray<PendingReport>, find: Find): ReadonlyArray<EventDraft> => {
   const told = reports.slice(0, REPORTS_TOLD_MAX).map((report) => {
     const { facts } = factsOf(report, find)
@@ -39,7 +39,9 @@ const untold = (reports: ReadonlyArray<PendingReport>, find: Find): ReadonlyArra
     return notice(facts === undefined ? text : `${text}\n\n${facts}`, report.inbox_id)
   })
   const more = reports.length - told.length
-  return more > 0 ? [...told, notice(`${more} further reports on jobs are in the log of the session.`, undefined)] : told
+  return more > 0
+    ? [...told, notice(`${more} further reports on jobs are in the log of the session.`, undefined)]
+    : told
 }
 
 const reply = ({ inbox_id }: OpenTurn, text: string, failed: "final" | "stopped"): EventDraft => ({

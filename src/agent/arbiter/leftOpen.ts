@@ -1,6 +1,6 @@
 /**
- * What a session that ends leaves open, by its log and without a model: what was done already for the message that the next session answers,
- * so that it is not done twice, and the jobs that ended before they were done.
+ * The open points of a session that ends, by its log and without a model: the calls that already ran for the message which the next session answers,
+ * so that none runs twice, and the jobs that ended before they were done.
  */
 import { EDGE } from "#schema/Ids.ts"
 import { SUMMARY_LIMITS } from "#schema/Summary.ts"
@@ -39,7 +39,9 @@ const endedJob = ({ edge: { window } }: SessionState, { job_id, rev }: PendingRe
   const stopped = find(rev)
   if (stopped?.event_type !== "CoreStopped" || stopped.payload.outcome === "completed") return []
   const { job_name, outcome, summary } = stopped.payload
-  const started = window.map(find).find((event) => event?.event_type === "CoreStarted" && event.payload.job_id === job_id)
+  const started = window
+    .map(find)
+    .find((event) => event?.event_type === "CoreStarted" && event.payload.job_id === job_id)
   const task = started?.event_type === "CoreStarted" ? `, whose task was: ${started.payload.start.task_spec}` : ""
   return [`The job ${job_name} ended before it was done (${outcome}: ${summary})${task}`]
 }

@@ -11,12 +11,12 @@ import { messageOf } from "#src/shared/session/messageSteps.ts"
 import type { SessionState, Spent } from "#src/shared/session/State.ts"
 import { costSum, tokenSum } from "#src/shared/session/sums.ts"
 
-/** The share of a limit of the session at which its people are told. */
+/** The share of a limit of the session at which its people get a notice. */
 export const NEAR_LIMIT_SHARE = 0.8
 
 const paid = (spent: Spent, cost_usd = 0): Spent => ({ ...spent, cost_usd: costSum(spent.cost_usd, cost_usd) })
 
-/** What is spent after an event. */
+/** The sums after an event. */
 const after = (spent: Spent, { event_type, payload }: EventDraft): Spent => {
   switch (event_type) {
     case "ModelOutput":

@@ -113,7 +113,7 @@ const continueFrom = Effect.fnUntraced(function* (signal: SignalOf<"Continue">) 
   yield* commitEnd(arbiter, signal, isUnheard(signal.signal_id))
 })
 
-/** What people asked of the whole session. */
+/** Orders about the whole session. */
 interface Orders {
   /** The order for a new conversation that is not carried out yet. */
   renewal: string | undefined
@@ -236,7 +236,8 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, or
   const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING" || isCorrecting(state, find))
   yield* Effect.raceFirst(answered, Fiber.await(edge))
   yield* Fiber.interrupt(edge)
-  const [outcome, reason] = how.type === "renewed" ? (["cancelled", RENEWED] as const) : (["budget", how.limit] as const)
+  const [outcome, reason] =
+    how.type === "renewed" ? (["cancelled", RENEWED] as const) : (["budget", how.limit] as const)
   yield* endJobs(outcome, reason)
   yield* sweepWorktrees
   yield* runner.closeOpen(EDGE, reason)
@@ -273,8 +274,7 @@ export const runSession = Effect.gen(function* () {
     yield* runner.settleInDoubt
     const { ended } = arbiter.state()
     // A session that ended before a crash kept it from saying goodbye only does that.
-    const notice: ShutdownNotice =
-      ended === undefined ? yield* Effect.scoped(lanes(ending, orders)) : { reason: ended }
+    const notice: ShutdownNotice = ended === undefined ? yield* Effect.scoped(lanes(ending, orders)) : { reason: ended }
     yield* Deferred.succeed(parted, undefined)
     yield* sayGoodbye(goodbyeOf(notice.reason), yield* summarize(notice))
     return notice.reason

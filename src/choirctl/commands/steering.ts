@@ -5,7 +5,14 @@ import { steeringWords } from "#schema/ChatCommand.ts"
 import { JobName, LaneId } from "#schema/Ids.ts"
 import type { SignalSummary } from "#schema/SessionsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { answerLine, cancelLine, compactLine, injectLine, newSessionLine, stopLine } from "#src/choirctl/render/sessions.ts"
+import {
+  answerLine,
+  cancelLine,
+  compactLine,
+  injectLine,
+  newSessionLine,
+  stopLine
+} from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
@@ -118,10 +125,7 @@ export const newSession = Command.make(
     )
     yield* printSignal(renewed, flags.wait, newSessionLine)
   })
-).pipe(
-  Command.withDescription(WORDS.new.help),
-  Command.withExamples([{ command: "choirctl session new agent-1" }])
-)
+).pipe(Command.withDescription(WORDS.new.help), Command.withExamples([{ command: "choirctl session new agent-1" }]))
 
 const textFor = (description: string) =>
   Argument.String("text").pipe(Argument.withDescription(`${description}; default: standard input`), Argument.optional)

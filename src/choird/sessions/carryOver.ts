@@ -1,5 +1,5 @@
 /**
- * What a session that reached a limit leaves to the next one of its agent (D58). All of it is written with the event that ends the session, and
+ * The message and the summary that a session which reached a limit leaves to the next one of its agent (D58). All of it is written with the event that ends the session, and
  * with the row of the next session, so that no crash between the two loses a message or has it answered twice.
  */
 import { Effect } from "effect"

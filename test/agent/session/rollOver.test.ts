@@ -53,8 +53,8 @@ describe("a session at its limit", () => {
       yield* plane.say("the hotel")
       assert.strictEqual(yield* Fiber.join(agent), "budget")
       assert.deepStrictEqual(
-        ends(plane.events).map(({ payload }) => [payload.by, payload.carried]),
-        [["budget", "2"]]
+        ends(plane.events).map(({ payload }) => `${payload.by} ${payload.carried}`),
+        ["budget 2"]
       )
       assert.deepStrictEqual(replies(plane.events), [["1", "about the train"]])
       const [, notice] = texts(plane.events)
@@ -120,7 +120,7 @@ describe("a session at its limit", () => {
     })
   )
 
-  it.effect("says what was done for the message already, so that the next session does not do it twice", () =>
+  it.effect("names the calls that already ran for the message, so that the next session does not repeat them", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
@@ -143,14 +143,18 @@ describe("a session at its limit", () => {
     })
   )
 
-  it.effect("tells what became of the jobs that end with it, and leaves their tasks to the next session", () =>
+  it.effect("tells of the jobs that end with it, and leaves their tasks to the next session", () =>
     Effect.gen(function* () {
       yield* ticking
       const plane = yield* makeMemoryControlPlane
       let step = 0
       const read = testTool("mem.read", () => Effect.succeed({ status: "success", summary: "read" }))
       const script = model((messages) => {
-        if (isCore(messages)) return Effect.delay(Effect.sync(() => costly(calls(["mem.read", { step: step++ }]), 400)), 500)
+        if (isCore(messages))
+          return Effect.delay(
+            Effect.sync(() => costly(calls(["mem.read", { step: step++ }]), 400)),
+            500
+          )
         return messages.at(-1)?.role === "user"
           ? calls(["choir.core.spawn", { job_name: "research", task_spec: "Find the cheapest train" }])
           : says("started")
@@ -161,11 +165,13 @@ describe("a session at its limit", () => {
       assert.strictEqual(yield* Fiber.join(agent), "budget")
       const told = texts(plane.events).filter(([, , text]) => text.startsWith("The job research ended (budget)"))
       assert.deepStrictEqual(
-        told.map(([kind, id]) => [kind, id]),
-        [["notice", "1"]]
+        told.map(([kind, id]) => `${kind} ${id}`),
+        ["notice 1"]
       )
       const open = plane.summaries[0]?.open_points ?? []
-      assert.isTrue(open.some((point) => point.includes("The job research") && point.includes("Find the cheapest train")))
+      assert.isTrue(
+        open.some((point) => point.includes("The job research") && point.includes("Find the cheapest train"))
+      )
     })
   )
 
@@ -180,10 +186,12 @@ describe("a session at its limit", () => {
         yield* plane.say(text)
         yield* plane.until((events, state) => replies(events).length > before && quiet(state))
       }
-      const near = texts(plane.events).filter(([, , text]) => text.includes("has used 80 % of its limit of 1000 tokens"))
+      const near = texts(plane.events).filter(([, , text]) =>
+        text.includes("has used 80 % of its limit of 1000 tokens")
+      )
       assert.deepStrictEqual(
-        near.map(([kind, id]) => [kind, id]),
-        [["notice", "3"]]
+        near.map(([kind, id]) => `${kind} ${id}`),
+        ["notice 3"]
       )
     })
   )
@@ -237,8 +245,8 @@ describe("an order for a new conversation", () => {
         ["1"]
       )
       assert.deepStrictEqual(
-        ends(plane.events).map(({ payload }) => [payload.by, payload.signal_id, payload.carried]),
-        [["user", "50", undefined]]
+        ends(plane.events).map(({ payload }) => `${payload.by} ${payload.signal_id} ${payload.carried}`),
+        ["user 50 undefined"]
       )
       assert.deepStrictEqual(plane.summaries, [SUMMARY])
     })

@@ -1,4 +1,4 @@
-/** What a session that reached a limit leaves to the next one: the message without an answer, and that it is continued. */
+/** The message that a session which reached a limit leaves to the next one, and the mark of a session that is continued. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
