@@ -79,10 +79,15 @@ const labelAfter = (label: Label, { delta, split }: Payload): Label =>
   split === undefined && Object.keys(delta).length === 1 ? label : { ...label, mixed: split === undefined }
 
 /** A lane whose summary brings text from outside that an earlier session had read, and is not parted from it. */
-const withMixed = ({ label, ...lane }: ReturnType<typeof brought>): ReturnType<typeof brought> => ({
-  ...lane,
-  label: { ...label, mixed: true }
-})
+const withMixed = (
+  lane: LaneMemory,
+  sources: ReadonlyArray<Source>,
+  { created_at, payload: { boundary_rev } }: EventOf<"CompactionCommitted">
+): ReturnType<typeof brought> => {
+  // The text is in the summary, and leaves with the next compaction.
+  const labelled = brought(lane, sources, { created_at, rev: boundary_rev })
+  return { ...labelled, label: { ...labelled.label, mixed: true } }
+}
 
 /** The state of a lane without a label, in which no text of outside is left. */
 const unlabelled = (state: SessionState): SessionState => {
@@ -121,7 +126,7 @@ export const compactWindow = (state: SessionState, event: EventOf<"CompactionCom
   const compacted = withLane(state, lane, {
     boundary: boundary_rev,
     window: memory.window.filter((seen) => seen > boundary_rev || kept.includes(seen)),
-    ...(sources.length === 0 ? label : withMixed(brought(memory, sources, event))),
+    ...(sources.length === 0 ? label : withMixed(memory, sources, event)),
     summary: {
       ...applyDelta(summaryBefore(memory, split), delta),
       files: boundary_rev > memory.boundary ? memory.written : memory.summary.files,
