@@ -102,7 +102,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/CoreJob.ts",
     find: `next.type === "stop" && left_ms > 0 ?`,
     replace: `next.type === "stop" && left_ms < 0 ?`,
-    knownSeed: 16,
+    knownSeed: 22,
     breaks: ["P3"]
   },
   {

@@ -7,7 +7,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideEnd.ts",
     find: "...(carried === undefined ? {} : { carried }),",
     replace: "",
-    knownSeed: 1,
+    knownSeed: 3,
     breaks: ["I10", "L1"]
   },
   {
@@ -80,7 +80,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideEnd.ts",
     find: `if (turn?.kind === "turn") return [reply(turn, text, failed)]`,
     replace: `if (turn?.kind === "turn") return []`,
-    knownSeed: 6,
+    knownSeed: 9,
     breaks: ["I10", "L1"]
   },
   {

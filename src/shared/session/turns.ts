@@ -85,5 +85,5 @@ export const withoutCarried = (state: SessionState, carried: InboxId | undefined
   const { calls, turn } = state.edge
   if (turn?.kind !== "turn" || turn.inbox_id !== carried) return Result.fail(`the message ${carried} is not open`)
   if (calls.length > 0) return Result.fail("calls of the turn are still open")
-  return Result.succeed(resumeTurn(withEdge(state, { turn: undefined, step: 0, output_rev: 0 })))
+  return Result.succeed({ ...resumeTurn(withEdge(state, { turn: undefined, step: 0, output_rev: 0 })), carried })
 }
