@@ -43,6 +43,13 @@ const table = {
     help: "Stop what the agent is doing for you now; with its name, stop the agent",
     steers: { verb: "stop", help: "Stop the running turn; the session, its jobs and queued messages continue" }
   },
+  new: {
+    topic: "work",
+    who: "everybody",
+    usage: " [yes]",
+    help: "Begin a new conversation; what the agent remembers stays. With yes, end the jobs that run",
+    steers: { verb: "new", help: "End an agent's conversation with a summary, and begin a new one" }
+  },
   restart: { topic: "work", who: "everybody", usage: " [agent]", help: "Restart the agent" },
   cores: { topic: "work", who: "everybody", usage: "", help: "List the running jobs" },
   cancel: {

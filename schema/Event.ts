@@ -26,6 +26,7 @@ import { ExecutionClass } from "./SkillContract.ts"
 import { SENT_FILES_MAX, SentFile } from "./SentFile.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
 import { Acted, Sources } from "./Source.ts"
+import { SUMMARY_LIMITS } from "./Summary.ts"
 import { LockRequest, ToolEffect } from "./Tool.ts"
 import { Writeback } from "./Writeback.ts"
 
@@ -89,7 +90,9 @@ export const UserMsg = Schema.Struct({
   /** Its sender wants to hear the answer. */
   speak: Schema.optionalKey(Schema.Boolean),
   /** The name of its writer, where several people talk to the agent: prompts and memory show it before the text. */
-  writer: Schema.optionalKey(ResourceName)
+  writer: Schema.optionalKey(ResourceName),
+  /** The session before took it and reached a limit before its answer, so that this one answers it. */
+  carried: Schema.optionalKey(Schema.Boolean)
 })
 
 /**
@@ -315,7 +318,7 @@ export const InjectedInstruction = Schema.Struct({
 
 /**
  * Marks a job as cancelled, or ends edge and with it the session. With `turn` it ends one turn of edge instead. For `no_such_job` and
- * `no_such_turn` nothing was there to end.
+ * `no_such_turn` nothing was there to end; for `jobs_run` no new conversation began.
  */
 export const Cancelled = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
@@ -323,7 +326,15 @@ export const Cancelled = Schema.Struct({
   by: Schema.Literals(["user", "edge", "operator", "budget", "stop"]),
   reason: Schema.String,
   /** The revision of the turn's message, or of what its report tells of; 0 when that turn had ended before. */
-  turn: Schema.optionalKey(Rev)
+  turn: Schema.optionalKey(Rev),
+  /** At the end of a session by a limit: the message of the open turn, which the next session answers. */
+  carried: Schema.optionalKey(InboxId),
+  /** The open points that the session leaves: calls that already ran for that message, and jobs that ended with it. */
+  open: Schema.optionalKey(
+    Schema.Array(Schema.String.check(Schema.isMaxLength(SUMMARY_LIMITS.entry_chars))).check(
+      Schema.isMaxLength(SUMMARY_LIMITS.entries)
+    )
+  )
 })
 
 /** The outcome of one assertion of a skill; `detail` says what was found. */
@@ -416,6 +427,7 @@ export const REST_CHARS_MAX = 1200
  * `words` are the newest messages of people among what left the lane's window, as they wrote them; absent where they stay as they were. `kept`
  * are revisions up to the boundary that stay in the window. `split`: the delta was written from trusted text alone, and replaces a summary that was
  * not. `rest` quotes what else left, until the next compaction; with `ended` nothing from outside is left in the window, and the label ends.
+ * `sources` are where text of the delta came from that an earlier session had read.
  */
 export const CompactionCommitted = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
@@ -428,7 +440,8 @@ export const CompactionCommitted = Schema.Struct({
       rest: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(REST_CHARS_MAX))),
       ended: Schema.optionalKey(Schema.Boolean)
     })
-  )
+  ),
+  sources: Schema.optionalKey(Sources)
 })
 
 /** A committed event as it is stored, sent, chained and printed. */

@@ -72,6 +72,10 @@ const signalled = { signal_id: SignalId, rev: Schema.NullOr(Rev), refused: Schem
 export const SignalSummary = Schema.Struct(signalled)
 export type SignalSummary = typeof SignalSummary.Type
 
+/** An order for a new conversation: the session that it closes, and the one that follows, null while that does not run. */
+export const RenewedSession = Schema.Struct({ ...signalled, closed: SessionId, session_id: Schema.NullOr(SessionId) })
+export type RenewedSession = typeof RenewedSession.Type
+
 /**
  * `problem` says at which revision and why the chain or the fold does not hold. `forgotten` counts payloads that were reduced and are
  * listed by a later event.
@@ -136,6 +140,12 @@ export const SessionsApi = HttpApiGroup.make("sessions").add(
     params: session,
     payload: Schema.Struct(asking),
     success: SignalSummary,
+    error
+  }),
+  HttpApiEndpoint.post("renew", "/sessions/:id/new", {
+    params: session,
+    payload: Schema.Struct({ end_jobs: Schema.optionalKey(Schema.Boolean), ...asking }),
+    success: RenewedSession,
     error
   }),
   HttpApiEndpoint.post("inject", "/sessions/:id/inject", {

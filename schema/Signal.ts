@@ -3,7 +3,9 @@ import { Schema } from "effect"
 import { Resolution } from "./Approval.ts"
 import { SkillName } from "./Skill.ts"
 import { Attachment } from "./Event.ts"
-import { ApprovalId, InboxId, JobName, LaneId, ResourceName, Rev, SignalId } from "./Ids.ts"
+import { ApprovalId, InboxId, JobName, LaneId, ResourceName, Rev, SessionId, SignalId } from "./Ids.ts"
+import { Sources } from "./Source.ts"
+import { Summary } from "./Summary.ts"
 
 const kind = <const T extends string, F extends Schema.Struct.Fields>(type: T, fields: F) =>
   Schema.Struct({ type: Schema.Literal(type), ...fields })
@@ -20,7 +22,9 @@ export const UserMessage = kind("UserMessage", {
   /** The person wants to hear the answer. */
   speak: Schema.optionalKey(Schema.Boolean),
   /** The agent adds it from its configuration. */
-  writer: Schema.optionalKey(ResourceName)
+  writer: Schema.optionalKey(ResourceName),
+  /** The session before reached a limit before its answer. */
+  carried: Schema.optionalKey(Schema.Boolean)
 })
 export type UserMessage = typeof UserMessage.Type
 
@@ -49,6 +53,16 @@ export const Signal = Schema.Union([
   /** Ends one turn and no other, so that an order that arrives late does not end the next one. */
   kind("StopTurn", { signal_id: SignalId, turn: TurnName }),
   kind("Compact", { signal_id: SignalId, lane: Schema.optionalKey(LaneId) }),
+  /** The summary of the session before, which reached a limit; it comes before every message. */
+  kind("Continue", {
+    signal_id: SignalId,
+    session_id: SessionId,
+    summary: Summary,
+    /** Where text came from that its edge had read. */
+    sources: Schema.optionalKey(Sources)
+  }),
+  /** Ends the session for a new one once the open turn has its answer. Jobs are ended only if the person said so. */
+  kind("NewSession", { signal_id: SignalId, end_jobs: Schema.optionalKey(Schema.Boolean) }),
   /** With a `note` it is about a proposal: those words of choird's own are what its event holds. */
   kind("ApprovalResolved", {
     approval_id: ApprovalId,

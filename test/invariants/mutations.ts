@@ -33,7 +33,7 @@ export const MUTATIONS: ReadonlyArray<Mutation> = [
     id: "1b",
     invariant: 1,
     file: "src/agent/session/Session.ts",
-    find: 'yield* endJobs("budget", how.limit)',
+    find: "yield* endJobs(outcome, reason)",
     replace: "",
     why: "edge ends at a budget and leaves its jobs running in the log",
     red: "edge did not end after its jobs"

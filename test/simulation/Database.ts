@@ -7,6 +7,8 @@ import type { Caller, Heartbeat, HeartbeatReply, Snapshot } from "#schema/AgentA
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
+import type { Summary } from "#schema/Summary.ts"
+import { isLimitEnd } from "#src/choird/sessions/carryOver.ts"
 import { signalIdOf } from "#src/choird/sessions/projections.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
@@ -54,6 +56,8 @@ export interface SessionTable {
   hash: Buffer
   /** The newest written state, and the place that the tail follows which belongs to it. */
   snapshot: Snapshot | undefined
+  /** As its agent gave it with its goodbye. */
+  summary?: Summary
 }
 
 export interface InboxRow {
@@ -62,6 +66,8 @@ export interface InboxRow {
   readonly forwarded: boolean
   session_id: SessionId | undefined
   acked_rev: number | undefined
+  /** A session that reached a limit left it to the next one. */
+  carried?: boolean
 }
 
 interface SignalRow {
@@ -134,6 +140,7 @@ export class Database {
   }
 
   create(): SessionTable {
+    const last = this.latest()
     const session_id = SessionId.make(`s${String(this.sessions.size + 1).padStart(15, "0")}`)
     const session: SessionTable = {
       session_id,
@@ -146,8 +153,17 @@ export class Database {
       snapshot: undefined
     }
     this.sessions.set(session_id, session)
+    if (last !== undefined) this.#continue(last, session_id)
     this.#signalInbox(session_id)
     return session
+  }
+
+  /** As `continueLast` of choird tells a new session of the one before. */
+  #continue({ session_id, state, status, summary }: SessionTable, next: SessionId): void {
+    if (status !== "closed" || state.ended !== "budget" || summary === undefined) return
+    const signal_id = SignalId.make(String(this.#signals + 1))
+    const { sources } = state.edge
+    this.#signal(next, { type: "Continue", signal_id, session_id, summary, sources })
   }
 
   resume(session: SessionTable): void {
@@ -223,11 +239,23 @@ export class Database {
       .map(({ says, signal_id }) => {
         const id = Number(signal_id)
         if (says.type !== "UserMessage") return { id, signal: says }
-        const { forwarded = false, text = "" } = this.inbox.find((message) => message.inbox_id === says.inbox_id) ?? {}
+        const {
+          carried = false,
+          forwarded = false,
+          text = ""
+        } = this.inbox.find((message) => message.inbox_id === says.inbox_id) ?? {}
         const created_at = "2026-01-01T00:00:00.000Z"
         return {
           id,
-          signal: { ...says, dm: DM, text, attachments: [], created_at, ...(forwarded ? { forwarded } : {}) }
+          signal: {
+            ...says,
+            dm: DM,
+            text,
+            attachments: [],
+            created_at,
+            ...(forwarded ? { forwarded } : {}),
+            ...(carried ? { carried } : {})
+          }
         }
       })
   }
@@ -297,6 +325,12 @@ export class Database {
       if (message.inbox_id !== inbox_id || message.acked_rev !== undefined) continue
       message.acked_rev = event.rev
       message.session_id = session_id
+    }
+    const left = isLimitEnd(event) ? event.payload.carried : undefined
+    for (const message of this.inbox) {
+      if (message.inbox_id !== left || message.session_id !== session_id) continue
+      message.acked_rev = undefined
+      message.carried = true
     }
     if (event.event_type !== "AgentMessage" || event.payload.text === undefined) return
     const { in_reply_to, kind } = event.payload

@@ -198,7 +198,7 @@ export class Epochs {
           proven: true
         })
         token = next.type === "restart" && end.type === "crashed" ? end.token : undefined
-        if (next.type === "await message") {
+        if (next.type === "await message" || next.type === "next session") {
           this.#end(session, "closed")
           session = undefined
           continue

@@ -49,6 +49,10 @@ export class StoreChecks {
   readonly #acked = new Map<string, number>()
   readonly #digests = new Map<string, Array<Buffer>>()
   readonly #delivered: Array<string> = []
+  /** Messages that a session left to the next one, which has not taken them yet. */
+  readonly #carried = new Set<string>()
+  /** Summaries by session. */
+  readonly #summaries = new Map<string, number>()
   #newest_message = 0
   #spoken = 0
   readonly #signals = new Set<string>()
@@ -134,13 +138,16 @@ export class StoreChecks {
       case "UserMsg": {
         const id = Number(event.payload.inbox_id)
         const row = this.#world.database.inbox[id - 1]
-        if (id !== this.#newest_message + 1)
+        const isCarried = this.#carried.delete(event.payload.inbox_id)
+        if (isCarried !== (event.payload.carried === true))
+          throw new Violation("I10", `message ${id} was taken again, but no session left it to the next one`)
+        if (!isCarried && id !== this.#newest_message + 1)
           throw new Violation("I10", `message ${id} is stored after message ${this.#newest_message}`)
         // What no event can hold is told to its sender, and stands in the log without its words.
         const isUnfit = Buffer.byteLength(JSON.stringify(row?.text ?? "")) > EVENT_BYTES_MAX
         if (row?.text !== event.payload.text && !isUnfit)
           throw new Violation("I10", `message ${id} is not what was sent`)
-        this.#newest_message = id
+        this.#newest_message = Math.max(id, this.#newest_message)
         return
       }
       case "ToolCallCommitted":
@@ -157,7 +164,11 @@ export class StoreChecks {
         this.#answered.add(in_reply_to)
         return
       }
+      case "ModelOutput":
+        if (event.payload.purpose === "summary") count(this.#summaries, session.session_id)
+        return
       case "Cancelled":
+        if (event.payload.carried !== undefined) this.#carried.add(event.payload.carried)
         this.#stopped(session, event)
         return this.#signal(session, event.payload.signal_id)
       case "InjectedInstruction":
@@ -249,13 +260,18 @@ export class StoreChecks {
       const stops = this.#stops.get(session.session_id) ?? 0
       const told = (this.#reports.get(session.session_id) ?? 0) + session.state.reports.length
       if (told < stops) throw new Violation("R1", `${stops} jobs ended, and ${told} reports were made or are owed`)
+      // R24: the message of a turn that a limit ended has its reply, or is left to the next session.
+      if (session.state.ended !== undefined && session.state.edge.turn?.kind === "turn")
+        throw new Violation("I10", `the session ended, and nobody answers message ${session.state.edge.turn.inbox_id}`)
       const { max_core_jobs, total_session_tokens } = setup.config(1).budgets
       // With a provider that counts honestly and writes no more than it is asked for, reservations leave room for no more than the last call (D28); else R23 holds.
       const isHonest =
         !faults.kinds.has("hostile-model") && !faults.kinds.has("answers") && rules.largest <= CONTEXT_TOKENS
       // An answer that broke off is paid for along with the attempt after it, and the reservations of two calls at once were for one attempt each.
       const isBroken = faults.kinds.has("loss") || faults.kinds.has("cut")
-      const calls = isHonest ? (isBroken ? 2 : 1) : max_core_jobs + 1
+      // The price of a summary is not a part of the limit.
+      const summed_up = this.#summaries.get(session.session_id) ?? 0
+      const calls = summed_up + (isHonest ? (isBroken ? 2 : 1) : max_core_jobs + 1)
       if (spent.tokens > total_session_tokens + calls * (rules.largest + 500))
         throw new Violation(
           "I9",

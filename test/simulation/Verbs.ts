@@ -227,9 +227,10 @@ export class Verbs {
   #terminate(caller: Caller, session: SessionTable, request: Request, exchange: Exchange): void {
     const goodbye = this.#read(readTerminate, request, exchange)
     if (goodbye === undefined) return
-    const { final_hash, final_rev, reason } = goodbye
+    const { final_hash, final_rev, reason, summary } = goodbye
     if (session.events.length !== final_rev || hex(session.hash) !== final_hash)
       return exchange.reply(409, refusal("NOT_FLUSHED", "the newest event here is another one"))
+    if (summary !== undefined) session.summary = summary
     const liveness = this.#serving.livenessBySession.get(session.session_id)
     if (liveness?.epoch === caller.epoch) Deferred.doneUnsafe(liveness.goodbye, Effect.succeed(reason))
     exchange.reply(200, JSON.stringify({ ack: true }))

@@ -78,7 +78,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: "if (flaw !== undefined && before === undefined) return",
     replace: "if (flaw !== undefined && before === undefined && isCut(output)) return",
-    knownSeed: 3,
+    knownSeed: 5,
     breaks: ["P2"]
   },
   {
@@ -102,7 +102,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/CoreJob.ts",
     find: `next.type === "stop" && left_ms > 0 ?`,
     replace: `next.type === "stop" && left_ms < 0 ?`,
-    knownSeed: 3,
+    knownSeed: 22,
     breaks: ["P3"]
   },
   {

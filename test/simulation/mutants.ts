@@ -87,7 +87,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/locks.ts"),
     find: "excluded(claim, held) || excluded(claim, waiting)",
     replace: "excluded(claim, held)",
-    knownSeed: 2,
+    knownSeed: 3,
     breaks: ["I7"]
   },
   {
@@ -111,7 +111,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/LockManager.ts"),
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace: "Effect.tap(() => Effect.sync(() => apply(release(table, ticket))))",
-    knownSeed: 10,
+    knownSeed: 1,
     breaks: ["I7"]
   },
   {
@@ -169,7 +169,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
-    knownSeed: 2,
+    knownSeed: 5,
     breaks: ["I7"]
   },
   {
@@ -289,7 +289,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("repetitions.ts"),
     find: "times: before.times + 1",
     replace: "times: before.times",
-    knownSeed: 2,
+    knownSeed: 31,
     breaks: ["I9"]
   },
   {
@@ -321,7 +321,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 5,
+    knownSeed: 19,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {

@@ -3,6 +3,14 @@ import type { Mutant } from "./Mutant.ts"
 
 export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
+    name: "message-dropped-at-the-roll-over",
+    file: "src/agent/arbiter/decideEnd.ts",
+    find: "...(carried === undefined ? {} : { carried }),",
+    replace: "",
+    knownSeed: 3,
+    breaks: ["I10", "L1"]
+  },
+  {
     name: "stopped-turn-runs-on",
     file: "src/agent/session/EdgeLane.ts",
     find: "yield* Effect.raceFirst(step, stopped)",
@@ -69,13 +77,11 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: "reply-lost",
-    file: "src/agent/arbiter/decide.ts",
-    find: `    state.edge.turn?.kind === "turn"
-      ? {`,
-    replace: `    state.edge.turn?.kind === "turn" && state.cores.size > 0
-      ? {`,
-    knownSeed: 6,
-    breaks: ["L1"]
+    file: "src/agent/arbiter/decideEnd.ts",
+    find: `if (turn?.kind === "turn") return [reply(turn, text, failed)]`,
+    replace: `if (turn?.kind === "turn") return []`,
+    knownSeed: 9,
+    breaks: ["I10", "L1"]
   },
   {
     name: "parked-turn-is-forgotten",
@@ -88,7 +94,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: "jobs-of-an-ending-session-run-on",
     file: "src/agent/session/Session.ts",
-    find: `  yield* endJobs("budget", how.limit)\n`,
+    find: "  yield* endJobs(outcome, reason)\n",
     replace: "",
     knownSeed: 9,
     breaks: ["W2"]

@@ -34,6 +34,11 @@ export const fakeSessions = (
         inject: ({ params, payload }) => noted({ name: "inject", id: params.id, input: payload }, answers.signal),
         answer: ({ params, payload }) => noted({ name: "answer", id: params.id, input: payload }, answers.signal),
         compact: ({ params, payload }) => noted({ name: "compact", id: params.id, input: payload }, answers.signal),
+        renew: ({ params, payload }) =>
+          noted(
+            { name: "renew", id: params.id, input: payload },
+            Effect.map(answers.signal, (signal) => ({ closed: params.id, session_id: null, ...signal }))
+          ),
         verify: ({ params }) => noted({ name: "verify", id: params.id }, answers.verify)
       })
     )

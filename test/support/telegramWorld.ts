@@ -15,6 +15,7 @@ import type { AuditEntry } from "#src/choird/logs/Audit.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Order } from "#src/choird/sessions/Order.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { type Request, Steering } from "#src/choird/sessions/Steering.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { initialState } from "#src/shared/session/fold.ts"
@@ -147,6 +148,7 @@ const makeMemory = Effect.gen(function* () {
       named: () => Effect.void,
       all: Effect.succeed(new Map())
     }),
+    Layer.mock(SessionStore, {}),
     Layer.mock(Steering, {
       order: (request, order) =>
         Effect.sync(() => {

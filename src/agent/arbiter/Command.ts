@@ -15,7 +15,7 @@ import type {
 import type { ApprovalId, GrantId, CallId, InboxId, JobName, LaneId, SignalId } from "#schema/Ids.ts"
 import type { SentFile } from "#schema/SentFile.ts"
 import type { SkillName } from "#schema/Skill.ts"
-import type { TurnName, UserMessage } from "#schema/Signal.ts"
+import type { SignalOf, TurnName, UserMessage } from "#schema/Signal.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import type { Standing } from "#src/agent/settings/AgentSettings.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
@@ -195,8 +195,18 @@ export type Command =
     }
   /** Tells the user what a job that runs is at. */
   | { readonly type: "TellJob"; readonly job_name: JobName; readonly job_id: CallId }
-  /** Ends the session at one of its limits; the text says how to continue. */
-  | { readonly type: "End"; readonly by: "budget"; readonly reason: string; readonly text: string }
+  /** The session continues one that reached a limit: edge knows its summary from the beginning. */
+  | ({ readonly type: "Continue" } & Omit<SignalOf<"Continue">, "type">)
+  /** No new conversation begins, since jobs run that nobody said should end. */
+  | { readonly type: "NewSession"; readonly signal_id: string }
+  /** Ends the session at one of its limits, or by the order of a person, for a new one. */
+  | {
+      readonly type: "End"
+      readonly by: "budget" | "user"
+      readonly reason: string
+      /** The order that it answers. */
+      readonly signal_id?: string | undefined
+    }
 
 /** The event of a revision, or `undefined` when it left this process (D9). */
 export type Find = (rev: number) => ChoirEvent | undefined

@@ -26,7 +26,9 @@ import {
 } from "./decideCores.ts"
 import { triggered } from "./decideTriggers.ts"
 import { messageTriggers } from "./skillTriggers.ts"
-import { endedWithLane, failSkill } from "./decideSkills.ts"
+import { continued, end, refuseNewSession } from "./decideEnd.ts"
+import { failSkill } from "./decideSkills.ts"
+import { nearLimit } from "./nearLimit.ts"
 import { keptRevs } from "./keptRevs.ts"
 import { moveSkill } from "./moveSkill.ts"
 import { startSkill } from "./startSkill.ts"
@@ -71,38 +73,6 @@ const answer = (
   return accept({ event_type: "AgentMessage", lane: EDGE, payload: { kind: "report", text, ...in_reply_to, ...facts } })
 }
 
-/** The end of a turn that was set aside; the reply to the open one, which is before it, takes it up again. */
-const setAside = ({ edge: { parked } }: SessionState, reason: string, text: string): ReadonlyArray<EventDraft> => {
-  if (parked?.turn.kind !== "turn") return []
-  const closed = parked.calls.map(({ call_id }): EventDraft => ({
-    event_type: "ToolResultCommitted",
-    lane: EDGE,
-    payload: { call_id, status: "cancelled", summary: reason, duration_ms: 0 }
-  }))
-  const { inbox_id } = parked.turn
-  return [
-    ...closed,
-    { event_type: "AgentMessage", lane: EDGE, payload: { kind: "reply", text, in_reply_to: inbox_id, failed: "final" } }
-  ]
-}
-
-const end = (state: SessionState, { by, reason, text }: Extract<Command, { type: "End" }>): Decision => {
-  const last: EventDraft =
-    state.edge.turn?.kind === "turn"
-      ? {
-          event_type: "AgentMessage",
-          lane: EDGE,
-          payload: { kind: "reply", text, in_reply_to: state.edge.turn.inbox_id, failed: "final" }
-        }
-      : { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text } }
-  return accept(
-    ...endedWithLane(EDGE, state.edge, reason),
-    { event_type: "Cancelled", lane: EDGE, payload: { target: EDGE, by, reason } },
-    last,
-    ...setAside(state, reason, text)
-  )
-}
-
 /** Said once a message, however often it is delivered. */
 const queued = (state: SessionState, { inbox_id, position }: Extract<Command, { type: "Queued" }>): Decision => {
   const id = BigInt(inbox_id)
@@ -123,7 +93,7 @@ const heardFor = (attachments: UserMessage["attachments"]) => {
 
 const userMessage = (
   state: SessionState,
-  { attachments, dm, forwarded, inbox_id, speak, text, writer }: UserMessage
+  { attachments, carried, dm, forwarded, inbox_id, speak, text, writer }: UserMessage
 ): Decision =>
   BigInt(inbox_id) <= state.last_inbox_id
     ? reject("the message was taken before")
@@ -139,7 +109,9 @@ const userMessage = (
           ...(bringsFiles(attachments) ? { received: true } : {}),
           ...(speak === true ? { speak } : {}),
           ...(writer === undefined ? {} : { writer }),
-          ...heardFor(attachments)
+          ...(carried === true ? { carried } : {}),
+          // What the session before paid for it counted there.
+          ...(carried === true ? {} : heardFor(attachments))
         }
       })
 
@@ -208,7 +180,7 @@ const noticeOf = (state: SessionState, { lane, text }: Extract<Command, { type: 
   return { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text, ...in_reply_to } }
 }
 
-export const decide = (state: SessionState, command: Command, situation: Situation): Decision => {
+const decided = (state: SessionState, command: Command, situation: Situation): Decision => {
   switch (command.type) {
     case "UserMessage":
       return Result.map(userMessage(state, command.message), (taken) => [
@@ -265,7 +237,17 @@ export const decide = (state: SessionState, command: Command, situation: Situati
         ? reject("the job is no longer running")
         : accept({ event_type: "MemoryWriteCommitted", lane, payload: { store: "knowledge", ...write } })
     }
+    case "Continue":
+      return accept(continued(state, command))
+    case "NewSession":
+      return refuseNewSession(state, command)
     case "End":
-      return end(state, command)
+      return end(state, command, situation)
   }
 }
+
+export const decide = (state: SessionState, command: Command, situation: Situation): Decision =>
+  Result.map(decided(state, command, situation), (drafts) => [
+    ...drafts,
+    ...nearLimit(state, drafts, situation.budgets)
+  ])

@@ -330,7 +330,8 @@ const make = Effect.fnUntraced(function* () {
         })
       ).pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
     return yield* Effect.gen(function* () {
-      yield* budget.reserve(most)
+      // The summary of a session that reached its limit is what the next one continues from.
+      if (purpose !== "summary") yield* budget.reserve(most)
       const [{ asked, completion }, counted] = yield* Effect.all(
         [
           askShorter(first, prompt, complete, offeredOf(tools), shortening),

@@ -11,13 +11,13 @@ import { isPassing } from "#src/shared/model/passing.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
 import { mayPark } from "#src/shared/session/parkTurn.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
-import { reportOf } from "#src/shared/session/jobReport.ts"
-import type { PendingReport, SessionState } from "#src/shared/session/State.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { TURN_STOPPED } from "#src/agent/arbiter/decideStop.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
+import { plainReport } from "#src/agent/arbiter/plainReport.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
 import { AnswerVoice, type Voiced } from "./AnswerVoice.ts"
@@ -91,13 +91,6 @@ const edgeStep = (
 
 /** A 429 without a limit of a rate behind it: the quota of the account is used up. */
 const isSpentAccount = ({ kind, status }: ModelError): boolean => kind === "http" && status === 429
-
-/** The runtime's report where the model gives none. */
-const plainReport = ({ job_name }: PendingReport, event: ChoirEvent | undefined): string => {
-  if (event?.event_type === "CoreStopped")
-    return `The job ${job_name} ended (${event.payload.outcome}): ${event.payload.summary}`
-  return `The job ${job_name} asks: ${reportOf(event)?.text ?? "it did not say what"}`
-}
 
 /** Edge's messages to the user in the runtime's name: answers, reports where the model gives none, and failures. */
 const makeReplies = Effect.gen(function* () {

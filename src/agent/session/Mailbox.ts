@@ -22,6 +22,8 @@ export class Mailbox extends Context.Service<
     readonly arrived: Effect.Effect<void>
     /** Takes the next message, in the same turn in which its commit is decided. */
     take(): UserMessage | undefined
+    /** Gives out no message until it is called with `false`: what waits is for the next session. */
+    hold(held: boolean): void
   }
 >()("choir/agent/Mailbox") {
   static readonly layer = Layer.effect(
@@ -29,6 +31,7 @@ export class Mailbox extends Context.Service<
     Effect.map(Latch.make(false), (filled) => {
       const waiting: Array<UserMessage> = []
       let newest = 0n
+      let held = false
       return Mailbox.of({
         put: (message) =>
           Effect.suspend(() => {
@@ -43,13 +46,19 @@ export class Mailbox extends Context.Service<
               return Effect.die(new Error("choird lets more messages wait than it may"))
             newest = id
             waiting.push(message)
-            return Effect.as(filled.open, waiting.length)
+            if (!held) filled.openUnsafe()
+            return Effect.succeed(waiting.length)
           }),
         arrived: filled.await,
         take: () => {
-          const message = waiting.shift()
+          const message = held ? undefined : waiting.shift()
           if (waiting.length === 0) filled.closeUnsafe()
           return message
+        },
+        hold: (isHeld) => {
+          held = isHeld
+          if (held || waiting.length === 0) filled.closeUnsafe()
+          else filled.openUnsafe()
         }
       })
     })

@@ -5,7 +5,8 @@ import type { CoreOutcome } from "#schema/Event.ts"
 import type { Signal, SignalOf, UserMessage } from "#schema/Signal.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { mayPark } from "#src/shared/session/parkTurn.ts"
+import { mayPark, waitsForPerson } from "#src/shared/session/parkTurn.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import { shownLabel } from "#src/shared/session/labels.ts"
 import { isRunning, laneOf } from "#src/shared/session/lanes.ts"
 import { isUnheard } from "#src/shared/session/fold.ts"
@@ -19,7 +20,7 @@ import { Confirmations } from "#src/agent/calls/Confirmations.ts"
 import { ControlPlane } from "#src/agent/control/ControlPlane.ts"
 import { sweepWorktrees } from "./jobWorktree.ts"
 import { type Ending, makeLaneFibers } from "./laneFibers.ts"
-import { type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
+import { goodbyeOf, type ShutdownNotice, safePointMs, sayGoodbye, summarize } from "./shutdownNotice.ts"
 import { Mailbox } from "./Mailbox.ts"
 import { Replication, Severed } from "#src/agent/control/Replication.ts"
 import { Pictures } from "#src/agent/workspace/Pictures.ts"
@@ -106,8 +107,53 @@ const startSkill = Effect.fnUntraced(function* (signal: SignalOf<"StartSkill">) 
   yield* commitEnd(arbiter, command, isUnheard(signal_id))
 })
 
+/** Gives edge the summary of the session that this one continues, before it takes a message. */
+const continueFrom = Effect.fnUntraced(function* (signal: SignalOf<"Continue">) {
+  const arbiter = yield* Arbiter
+  yield* commitEnd(arbiter, signal, isUnheard(signal.signal_id))
+})
+
+/** Orders about the whole session. */
+interface Orders {
+  /** The order for a new conversation that is not carried out yet. */
+  renewal: string | undefined
+}
+
+/** Whether nothing is at work for a person: no turn but one that waits for a decision, and no report that is owed. */
+const isAtRest = ({ edge, ended, reports }: SessionState): boolean =>
+  ended !== undefined ||
+  waitsForPerson(edge) ||
+  (edge.turn === undefined && edge.state === "EDGE_IDLE" && reports.length === 0)
+
+/**
+ * Ends the session for a new conversation once the open turn has its answer; messages that come meanwhile are for the new one. Jobs that
+ * began since the order was given were not meant by it.
+ */
+const renew = Effect.fnUntraced(function* (
+  ending: Deferred.Deferred<Ending>,
+  orders: Orders,
+  { end_jobs, signal_id }: SignalOf<"NewSession">
+) {
+  const arbiter = yield* Arbiter
+  const mailbox = yield* Mailbox
+  yield* Effect.sync(() => {
+    orders.renewal = signal_id
+    mailbox.hold(true)
+  })
+  const { cores } = yield* arbiter.until(isAtRest)
+  if (cores.size === 0 || end_jobs === true) {
+    yield* Deferred.succeed(ending, { type: "renewed" })
+    return
+  }
+  yield* commitEnd(arbiter, { type: "NewSession", signal_id }, isUnheard(signal_id))
+  yield* Effect.sync(() => {
+    orders.renewal = undefined
+    mailbox.hold(false)
+  })
+})
+
 /** Passes signals on. Each ends in an event; one that came before is refused by the fold and dropped. */
-const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, signal: Signal) {
+const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, orders: Orders, signal: Signal) {
   const arbiter = yield* Arbiter
   const compactor = yield* Compactor
   const confirmations = yield* Confirmations
@@ -127,6 +173,10 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, sig
       return yield* turnStops.order(signal)
     case "Compact":
       return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
+    case "Continue":
+      return yield* continueFrom(signal)
+    case "NewSession":
+      return yield* Effect.forkChild(logDeath("the order for a new conversation")(renew(ending, orders, signal)))
     case "Stop":
       return yield* Effect.flatMap(monotonicMs, (now) =>
         Deferred.succeed(ending, { type: "stopped", deadline_at_ms: now + signal.deadline_ms })
@@ -154,7 +204,7 @@ const endJobs = Effect.fnUntraced(function* (outcome: CoreOutcome, summary: stri
 })
 
 /** Lets edge and the jobs run until there is a reason to end, and then ends them in order: tools, jobs, edge. */
-const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
+const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, orders: Orders) {
   const arbiter = yield* Arbiter
   const runner = yield* ToolRunner
   const confirmations = yield* Confirmations
@@ -186,13 +236,21 @@ const lanes = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>) {
   const answered = arbiter.until((state) => state.edge.state !== "EDGE_FINALIZING" || isCorrecting(state, find))
   yield* Effect.raceFirst(answered, Fiber.await(edge))
   yield* Fiber.interrupt(edge)
-  yield* endJobs("budget", how.limit)
+  const [outcome, reason] =
+    how.type === "renewed" ? (["cancelled", RENEWED] as const) : (["budget", how.limit] as const)
+  yield* endJobs(outcome, reason)
   yield* sweepWorktrees
-  yield* runner.closeOpen(EDGE, how.limit)
-  const text = `I have to stop: ${how.limit}. Your next message starts a fresh session; the limit is in config.json.`
-  yield* commitEnd(arbiter, { type: "End", by: "budget", reason: how.limit, text }, ({ ended }) => ended === undefined)
-  return { reason: "budget" } satisfies ShutdownNotice
+  yield* runner.closeOpen(EDGE, reason)
+  const by = how.type === "renewed" ? "user" : "budget"
+  // Before the end is committed, so that the log has it even if the goodbye is never said.
+  yield* summarize({ reason: by })
+  const end = { type: "End", by, reason, signal_id: orders.renewal } as const
+  yield* commitEnd(arbiter, end, ({ ended }) => ended === undefined)
+  return { reason: by } satisfies ShutdownNotice
 })
+
+/** Why jobs and calls end with the session. */
+const RENEWED = "a new conversation was started"
 
 /** Runs the session until it is stopped, exhausted or severed, and says goodbye once choird has everything. */
 export const runSession = Effect.gen(function* () {
@@ -202,12 +260,13 @@ export const runSession = Effect.gen(function* () {
   const runner = yield* ToolRunner
   const ending = yield* Deferred.make<Ending>()
   const parted = yield* Deferred.make<void>()
+  const orders: Orders = { renewal: undefined }
 
   yield* runner.closeInDoubt
   const listening = plane.signals.pipe(
     // What comes once the lanes have ended waits for the next epoch, or the goodbye would never have everything.
     Stream.interruptWhen(Deferred.await(parted)),
-    Stream.runForEach(({ signal }) => obey(ending, signal)),
+    Stream.runForEach(({ signal }) => obey(ending, orders, signal)),
     Effect.mapError(({ reason }) => new Severed({ reason })),
     Effect.andThen(Effect.never)
   )
@@ -215,10 +274,9 @@ export const runSession = Effect.gen(function* () {
     yield* runner.settleInDoubt
     const { ended } = arbiter.state()
     // A session that ended before a crash kept it from saying goodbye only does that.
-    const notice: ShutdownNotice =
-      ended === undefined ? yield* Effect.scoped(lanes(ending)) : { reason: ended, deadline_at_ms: 0 }
+    const notice: ShutdownNotice = ended === undefined ? yield* Effect.scoped(lanes(ending, orders)) : { reason: ended }
     yield* Deferred.succeed(parted, undefined)
-    yield* sayGoodbye(notice.reason, yield* summarize(notice))
+    yield* sayGoodbye(goodbyeOf(notice.reason), yield* summarize(notice))
     return notice.reason
   })
   return yield* Effect.raceAllFirst([living, listening, replication.run]).pipe(

@@ -22,6 +22,8 @@ import { makeLanePrompts } from "./LanePrompts.ts"
 export type Ending =
   | { readonly type: "stopped"; readonly deadline_at_ms: number }
   | { readonly type: "exhausted"; readonly limit: string }
+  /** A person asked for a new conversation. */
+  | { readonly type: "renewed" }
 
 /** The line of the log when the fiber of a lane is gone, with all that it ran. */
 const LANE_ENDED = "the lane has ended"

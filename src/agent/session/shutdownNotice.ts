@@ -22,6 +22,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import { ToolRegistry } from "#src/agent/calls/ToolRegistry.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { RPC_RETRY_MS } from "#src/agent/control/verbAnswer.ts"
+import { lastChars } from "#src/shared/session/textEnds.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Of the time that a graceful stop has, what is kept back for the last flush. */
@@ -101,36 +102,96 @@ export const summaryOf = (event: ChoirEvent | undefined): Summary | undefined =>
   })
 }
 
+/** Events of the end of a session that come after its summary. */
+const END_EVENTS_MAX = 128
+
+/** The newest events that belong to the end of the session itself, the newest first, and the event before them. */
+const endOf = (log: EventLog["Service"], isOver: boolean) => {
+  const ended: Array<ChoirEvent> = []
+  for (let rev = log.head(); rev > Math.max(0, log.head() - END_EVENTS_MAX); rev -= 1) {
+    const event = log.find(rev)
+    if (!isOver || event === undefined || event.event_type === "ModelOutput") return { before: event, ended }
+    ended.push(event)
+  }
+  return { before: undefined, ended }
+}
+
+/** A summary with what the log says is left open, before what its model says of it. */
+const withOpen = (summary: Summary, ended: ReadonlyArray<ChoirEvent>): Summary => {
+  const open = ended.flatMap((event) => (event.event_type === "Cancelled" ? (event.payload.open ?? []) : []))
+  return open.length === 0 ? summary : { ...summary, open_points: cutList([...open, ...summary.open_points]) }
+}
+
+/** The newest messages and answers that a summary without a model quotes. */
+const QUOTED_MAX = 12
+const QUOTED_CHARS_MAX = 400
+
+/** The summary of a session whose model gave none: what is known of its older part, and its newest messages and answers. */
+export const plainSummary = (reference: ReferenceSummary, window: ReadonlyArray<Folding>): Summary => {
+  const quoted = window.flatMap(({ event }) => {
+    const { event_type, payload } = event
+    const who = event_type === "UserMsg" ? "The user" : event_type === "AgentMessage" ? "The agent" : undefined
+    return who === undefined || !("text" in payload) || payload.text === undefined
+      ? []
+      : [`${who}: ${cut(payload.text, QUOTED_CHARS_MAX)}`]
+  })
+  const first = [...reference.words, ...quoted][0] ?? "nothing was said"
+  const text = [...(reference.summary === "" ? [] : [reference.summary]), ...quoted.slice(-QUOTED_MAX)].join("\n")
+  return storableJson({
+    title: cut(first.replaceAll(/\s+/gu, " "), SUMMARY_LIMITS.title_chars / 2),
+    summary: lastChars(text === "" ? first : text, SUMMARY_LIMITS.text_chars),
+    decisions: [],
+    open_points: [],
+    facts: cutList(reference.facts.map(({ key, value }) => `${key}: ${value}`))
+  })
+}
+
+/** The reasons of sessions that end for good, with which another one begins. */
+const FINAL_REASONS: ReadonlySet<string> = new Set(["budget", "user"])
+
+/** The reason of a goodbye: a person who ends the session wants a new one. */
+export const goodbyeOf = (reason: string): string => (reason === "user" ? "new" : reason)
+
 const skipped = (why: string) => Effect.as(Effect.logWarning(`the session ends without a summary: ${why}`), undefined)
 
 /**
  * The session's summary. One that the log ends with, because a crash came between it and the goodbye, is taken as it is; where nothing
- * happened since the last one none is made. A model that fails, is late, or may cost nothing more is skipped.
+ * happened since the last one none is made. A model that fails, is late, or is not asked any more is skipped; a session that ends for good has
+ * a summary all the same, made of its log.
  */
-export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ deadline_at_ms }: ShutdownNotice) {
+export const summarize = Effect.fn("ShutdownNotice.summarize")(function* ({ deadline_at_ms, reason }: ShutdownNotice) {
   const arbiter = yield* Arbiter
-  const calls = yield* ModelCalls
   const log = yield* EventLog
   const registry = yield* ToolRegistry
-  const settings = yield* AgentSettings
   if (log.head() === 0) return undefined
-  const known = summaryOf(log.find(log.head()))
-  if (known !== undefined) return known
+  const { edge, ended: over } = arbiter.state()
+  const { before, ended } = endOf(log, over !== undefined)
+  const known = summaryOf(before)
+  if (known !== undefined) return withOpen(known, ended)
+  const window = foldingOf(log, edge, { isMasked: registry.masked, offered: offeredOf([summaryTool]) })
+  const made = over === undefined ? yield* askForSummary(edge.summary, window, deadline_at_ms) : undefined
+  if (made !== undefined || !FINAL_REASONS.has(reason)) return made
+  return withOpen(plainSummary(edge.summary, window), ended)
+})
+
+/** Asks edge's model, whatever the session has spent: the price of its summary is not a part of its limits. */
+const askForSummary = Effect.fnUntraced(function* (
+  reference: ReferenceSummary,
+  window: ReadonlyArray<Folding>,
+  deadline_at_ms: number | undefined
+) {
+  const calls = yield* ModelCalls
+  const settings = yield* AgentSettings
+  const tokens = yield* TokenCount
   const { llm, memory } = settings.current().config
   const now = yield* monotonicMs
   const left = deadline_at_ms === undefined ? Infinity : deadline_at_ms - STOP_RESERVE_MS - now
   const limit = Math.min(memory.summary_timeout_ms, left)
   if (limit <= 0) return yield* skipped("the stop left no time for it")
-  const { edge } = arbiter.state()
   const model = settings.model(llm)
-  const tokens = yield* TokenCount
   const room = model === undefined ? 0 : (model.context_window - outputTokensMax(model)) / tokens.factor(llm)
   const tool_tokens = Math.ceil(jsonOf(summaryTool).length / 2)
-  return yield* summaryPrompt(
-    edge.summary,
-    foldingOf(log, edge, { isMasked: registry.masked, offered: offeredOf([summaryTool]) }),
-    room - tool_tokens
-  ).pipe(
+  return yield* summaryPrompt(reference, window, room - tool_tokens).pipe(
     Effect.flatMap((messages) => calls.ask(EDGE, "summary", llm, [summaryTool], () => ({ messages }))),
     Effect.timeoutOption(limit),
     Effect.flatMap((output) => {

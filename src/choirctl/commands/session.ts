@@ -18,7 +18,7 @@ import { endWithReader, Screen } from "#src/choirctl/terminal/Screen.ts"
 import { onlyAgent, reasoning, sessionName, sessionOf } from "./flags/arguments.ts"
 import { jobRuns, orphans } from "./runs.ts"
 import { archive, exportEvents, remove } from "./retention.ts"
-import { answer, cancel, compact, coreCancel, inject, stop } from "./steering.ts"
+import { answer, cancel, compact, coreCancel, inject, newSession, stop } from "./steering.ts"
 
 const list = Command.make(
   "list",
@@ -165,6 +165,7 @@ export const session = Command.make("session").pipe(
     show,
     events,
     resume,
+    newSession,
     cores,
     jobRuns,
     orphans,

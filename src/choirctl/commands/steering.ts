@@ -5,7 +5,14 @@ import { steeringWords } from "#schema/ChatCommand.ts"
 import { JobName, LaneId } from "#schema/Ids.ts"
 import type { SignalSummary } from "#schema/SessionsApi.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { answerLine, cancelLine, compactLine, injectLine, stopLine } from "#src/choirctl/render/sessions.ts"
+import {
+  answerLine,
+  cancelLine,
+  compactLine,
+  injectLine,
+  newSessionLine,
+  stopLine
+} from "#src/choirctl/render/sessions.ts"
 import { EXIT, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
@@ -20,6 +27,7 @@ const WORDS = {
   cancel: steeringWords("cancel"),
   compact: steeringWords("compact"),
   inject: steeringWords("inject"),
+  new: steeringWords("new"),
   stop: steeringWords("stop")
 }
 
@@ -97,6 +105,27 @@ export const stop = Command.make(
   Command.withDescription(WORDS.stop.help),
   Command.withExamples([{ command: "choirctl session stop 0k8v3w9m2p1n4q7r --wait" }])
 )
+
+export const newSession = Command.make(
+  WORDS.new.verb,
+  {
+    name: sessionName,
+    end_jobs: Flag.Boolean("end-jobs").pipe(
+      Flag.withDescription("End the jobs that run; without it they keep the conversation open"),
+      Flag.withDefault(false)
+    ),
+    request_id: requestId,
+    wait: wait(`${WAIT}, at most ${SIGNAL_WAIT_MS_MAX / 1000} s; --no-wait returns at once`, true)
+  },
+  Effect.fnUntraced(function* ({ end_jobs, name, ...flags }) {
+    const id = yield* sessionOf(name)
+    const payload = { ...(end_jobs ? { end_jobs } : {}), ...asking(flags) }
+    const renewed = yield* ask("sessions", (choird) => choird.renew({ params: { id }, payload })).pipe(
+      withProgress("summing up the conversation")
+    )
+    yield* printSignal(renewed, flags.wait, newSessionLine)
+  })
+).pipe(Command.withDescription(WORDS.new.help), Command.withExamples([{ command: "choirctl session new agent-1" }]))
 
 const textFor = (description: string) =>
   Argument.String("text").pipe(Argument.withDescription(`${description}; default: standard input`), Argument.optional)

@@ -1,7 +1,7 @@
 /** Sessions, their events and their proof for people. */
 import { type ChoirEvent, type EventOf, isKnownEvent } from "#schema/Event.ts"
 import { type CoreSummary, type SessionSummary, type SignalSummary, type Verification } from "#schema/SessionsApi.ts"
-import type { SessionDetail } from "#schema/SessionsApi.ts"
+import type { RenewedSession, SessionDetail } from "#schema/SessionsApi.ts"
 import type { SessionStatus } from "#schema/SessionStatus.ts"
 import type { PromptContext } from "#schema/PromptContext.ts"
 import { ago, paint, type Paint, safeLine, safeText, table } from "#src/choirctl/terminal/text.ts"
@@ -104,6 +104,13 @@ export const skillCancelLine = (signal: SignalSummary): string =>
 
 export const stopLine = (signal: SignalSummary): string =>
   signalLine(signal, "the turn is being stopped", "the turn was stopped")
+
+export const newSessionLine = ({ closed, session_id, ...signal }: RenewedSession): string =>
+  signalLine(
+    signal,
+    "a new conversation begins once the open turn has its answer",
+    session_id === null ? `${closed} is closed` : `${closed} is closed; the new session is ${session_id}`
+  )
 
 export const injectLine = (signal: SignalSummary): string =>
   signalLine(signal, "edge will receive it at its next safe point", "edge received it")

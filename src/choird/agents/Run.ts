@@ -64,16 +64,19 @@ export const messageComes = Effect.fnUntraced(function* ({ agent_id, stop }: Pic
   return yield* Effect.raceFirst(Effect.as(message, true), Effect.as(Deferred.await(stop), false))
 })
 
-/** The session that a message starts; `undefined` when the operator stops the agent first. */
-const successor = Effect.fnUntraced(function* (context: RunContext) {
-  const { agent_id, bindings, prepared } = context
+/** The session that follows a closed one, with the same resources. It continues the one before where that reached a limit. */
+const nextSession = Effect.fnUntraced(function* ({ agent_id, bindings, prepared }: RunContext) {
   const leases = yield* Leases
   const sessions = yield* SessionStore
-  if (!(yield* messageComes(context))) return undefined
-  const row = yield* retryDatabase(sessions.create(agent_id, bindings, prepared.image.image_version))
+  const row = yield* retryDatabase(sessions.create(agent_id, bindings, prepared.image.image_version, true))
   yield* retryDatabase(leases.transfer(agent_id, row.session_id))
-  yield* Effect.logInfo(`a message starts the session ${row.session_id}`)
+  yield* Effect.logInfo(`the session ${row.session_id} follows`)
   return row
+})
+
+/** The session that a message starts; `undefined` when the operator stops the agent first. */
+const successor = Effect.fnUntraced(function* (context: RunContext) {
+  return (yield* messageComes(context)) ? yield* nextSession(context) : undefined
 })
 
 /** Shows an agent whose session is closed as running, since the next message starts it. */
@@ -82,7 +85,7 @@ const awaitingView = ({ agent_id }: RunContext) =>
     views.change(agent_id, {
       status: "running",
       session_id: null,
-      reason: "its session has reached its budget; the next message starts a fresh one"
+      reason: "its session has ended; the next message starts another one"
     })
   )
 
@@ -91,7 +94,7 @@ const close = Effect.fnUntraced(function* (context: RunContext, row: SessionRow)
   const logs = yield* LogFiles
   const sessions = yield* SessionStore
   yield* retryDatabase(sessions.end(row.session_id, "closed"))
-  yield* Effect.logInfo("the session has reached its budget and is closed")
+  yield* Effect.logInfo("the session has ended and is closed")
   yield* logs.archive(context.agent_id)
   yield* awaitingView(context)
 })
@@ -155,10 +158,11 @@ const epochs = Effect.fnUntraced(function* (begun: RunContext) {
       crashTimes.set(agent_id, crashes)
     }
     const next = decideRestart(end, yield* afterOutage(context, factsOf(row, breaker, proven)))
-    if (next.type === "await message") {
+    if (next.type === "await message" || next.type === "next session") {
       yield* close(context, row)
       token = undefined
-      row = undefined
+      const isAwaited = next.type === "next session" && !Deferred.isDoneUnsafe(stop)
+      row = isAwaited ? yield* nextSession(context) : undefined
       continue
     }
     if (next.type === "end") {

@@ -39,8 +39,10 @@ export interface EpochFacts {
 
 export type Next =
   | { readonly type: "restart"; readonly breaker: Breaker; readonly reason: string }
-  /** The session is closed, and the next message starts a fresh one on the same resources. */
+  /** The session is closed, and the next message, or the one that waits, starts another on the same resources. */
   | { readonly type: "await message" }
+  /** The session is closed, and another one starts at once: a person asked for it. */
+  | { readonly type: "next session" }
   | { readonly type: "end"; readonly status: "stopped" }
   | {
       readonly type: "end"
@@ -52,8 +54,9 @@ export type Next =
 /** The end of a run. */
 export type Ending = Extract<Next, { readonly type: "end" }>
 
-/** The reason with which an agent ends a session that has used up its budget. */
+/** The reasons with which an agent ends a session that has used up its budget, and one that a person wants to be followed by another. */
 const BUDGET = "budget"
+const NEW = "new"
 
 const crashed = (reason: string, { breaker, now_ms }: EpochFacts): Next => {
   const next = crash(breaker, now_ms)
@@ -83,6 +86,7 @@ export const decideRestart = (end: EpochEnd, facts: EpochFacts): Next => {
   if (facts.frozen_reason !== null) return frozen(facts.frozen_reason)
   switch (end.type) {
     case "goodbye":
+      if (end.reason === NEW) return { type: "next session" }
       if (end.reason !== BUDGET) return { type: "end", status: "stopped" }
       // A session at its budget before its first message would have a successor that does the same, forever.
       return facts.last_rev === 0 ? crashed("it ended before its first event", facts) : { type: "await message" }

@@ -145,7 +145,7 @@ const beginSession = Effect.fnUntraced(function* (
   if (latest?.status === "active" && !goesOn) yield* sessions.end(latest.session_id, "stopped")
   const row = goesOn
     ? yield* sessions.resume(latest.session_id, bindings, image_version)
-    : yield* sessions.create(agent_id, bindings, image_version)
+    : yield* sessions.create(agent_id, bindings, image_version, !request.fresh)
   yield* leases.transfer(agent_id, row.session_id)
   return row
 })

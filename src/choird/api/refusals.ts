@@ -86,6 +86,8 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
     case "JOB_AMBIGUOUS":
     case "NO_QUESTION":
     case "NOTHING_RUNS":
+    case "JOBS_RUN":
+    case "ALREADY_NEW":
     case "NOT_RUNNING":
     case "NEWER_EVENTS":
     case "REQUEST_ID_REUSED":

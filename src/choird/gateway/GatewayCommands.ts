@@ -70,7 +70,8 @@ const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): st
 
 /** The session's use of its limits, and the skill that edge is in. */
 const usedText = ({ edge, spent }: SessionState, { max_cost_usd, max_tool_calls_per_session, ...budgets }: Budgets) => {
-  const cost = max_cost_usd === null ? "" : `, ${spent.cost_usd.toFixed(2)} of ${max_cost_usd} USD`
+  const paid = spent.cost_usd > 0 ? `, ${spent.cost_usd.toFixed(2)} USD` : ""
+  const cost = max_cost_usd === null ? paid : `, ${spent.cost_usd.toFixed(2)} of ${max_cost_usd} USD`
   return [
     ...(edge.skill === undefined ? [] : [`Skill: ${edge.skill.name}, step ${edge.skill.state}.`]),
     `Used: ${spent.tokens} of ${budgets.total_session_tokens} tokens, ${spent.tool_calls} of ${max_tool_calls_per_session} tool calls${cost}.`
@@ -290,6 +291,7 @@ const make = Effect.fnUntraced(function* () {
       case "answer":
       case "compact":
       case "cancel":
+      case "new":
       case "stop":
         return yield* steer(orderOf(command), speaker)
       case "memory":

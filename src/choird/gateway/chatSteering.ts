@@ -8,6 +8,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import type { Order } from "#src/choird/sessions/Order.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { writersAt } from "#src/shared/config/people.ts"
 import { writtenBy } from "#src/shared/text/writtenBy.ts"
@@ -23,7 +24,7 @@ const refusal = (text: string): Answer => ({ kind: "refusal", text })
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 export const orderOf = (
-  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "stop" }>
+  command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "new" | "stop" }>
 ): Order => {
   switch (command.type) {
     case "inject":
@@ -36,6 +37,8 @@ export const orderOf = (
       return { type: "Compact" }
     case "stop":
       return { type: "StopTurn" }
+    case "new":
+      return { type: "NewSession", ...(command.end_jobs ? { end_jobs: true } : {}) }
     case "cancel":
       return command.job_name === undefined ? { type: "Cancel" } : { type: "CancelCore", job_name: command.job_name }
   }
@@ -66,6 +69,7 @@ export const makeSteer = Effect.gen(function* () {
   const audit = yield* Audit
   const config = yield* ConfigStore
   const look = yield* makeLook
+  const sessions = yield* SessionStore
   const steering = yield* Steering
   return Effect.fnUntraced(function* (wanted: Order, { agent_id, gateway, request_id, writer }: Speaker) {
     const { state, view } = yield* look(agent_id)
@@ -73,6 +77,11 @@ export const makeSteer = Effect.gen(function* () {
       view.bindings === null ? undefined : writersAt((yield* config.current).config, boundDms(view.bindings))
     const order = signed(wanted, people?.get(writer))
     const { session_id } = view
+    if (session_id === null && order.type === "NewSession" && view.status === "running") {
+      yield* databaseDefect(sessions.continueNothing(agent_id))
+      yield* audit.record({ who: `gateway:${gateway}`, action: "session.new", agent_id, detail: {} })
+      return notice("Your next message begins a new conversation.")
+    }
     if (session_id === null) {
       const entry = { who: `gateway:${gateway}`, action: "session.steer", agent_id }
       yield* audit.record({ ...entry, detail: { refused: "NOT_RUNNING", order: order.type } })
@@ -85,6 +94,8 @@ export const makeSteer = Effect.gen(function* () {
       if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
       if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
         return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
+      if (failure._tag === "SteeringRefused" && failure.kind === "JOBS_RUN")
+        return refusal(`${sentence(failure.message)} Wait for the report, or send /new yes to end what runs.`)
       const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
       return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
     }
@@ -103,6 +114,12 @@ export const makeSteer = Effect.gen(function* () {
         return notice(`The skill ${body.skill} runs as the job ${body.job_name}.`)
       case "StopTurn":
         return notice("Stopping.")
+      case "NewSession":
+        return notice(
+          state === undefined || (state.edge.state === "EDGE_IDLE" && nextReport(state) === undefined)
+            ? "A new conversation begins. What I was asked to remember stays."
+            : "A new conversation begins as soon as this answer is there. /stop ends the answer."
+        )
       case "Compact":
         return notice("The older part of the conversation is being summarised.")
     }

@@ -156,8 +156,13 @@ const started = (taint: Taint, { lane, payload: { resumes, start } }: EventOf<"C
   return orTainted(begun, lane, isOfLog && taint.past.length > 0, taint.past)
 }
 
-/** The fold has seen that no text from outside is left where a compaction ends a label. */
-const compacted = (taint: Taint, { lane, payload: { split } }: EventOf<"CompactionCommitted">): Taint => {
+/**
+ * The fold has seen that no text from outside is left where a compaction ends a label. One with sources brings the summary of an earlier session,
+ * which had read such text.
+ */
+const compacted = (taint: Taint, { lane, payload }: EventOf<"CompactionCommitted">): Taint => {
+  const { sources: brings = [], split } = payload
+  if (brings.length > 0) return orTainted(taint, lane, true, brings)
   const { sources, tainted } = laneOf(taint, lane)
   if (split?.ended !== true || !tainted) return taint
   const past = withSources(taint.past, sources.length === 0 ? UNKNOWN : sources)

@@ -28,6 +28,7 @@ export type SignalBody =
   | Omit<SignalOf<"CancelCore">, "signal_id">
   | Omit<SignalOf<"StopTurn">, "signal_id">
   | Omit<SignalOf<"Compact">, "signal_id">
+  | Omit<SignalOf<"NewSession">, "signal_id">
 
 /** A stored signal. */
 export interface Asked {
@@ -75,7 +76,7 @@ export class Signals extends Context.Service<
 
       const page = Effect.fnUntraced(function* (session_id: SessionId, after: bigint) {
         const rows =
-          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.created_at, c.voice
+          yield* sql<Stored>`SELECT s.signal_id, s.kind, s.payload, i.dm, i.text, i.attachments, i.forwarded, i.carried, i.created_at, c.voice
           FROM choir_control.signals AS s
           LEFT JOIN choir_control.inbox AS i
             ON s.kind = 'UserMessage' AND i.inbox_id = (s.payload ->> 'inbox_id')::bigint
@@ -138,6 +139,7 @@ interface Stored {
   readonly text: string | null
   readonly attachments: unknown
   readonly forwarded: boolean | null
+  readonly carried: boolean | null
   readonly created_at: Date | null
   /** How the people of the chat want to hear answers; null where they chose nothing. */
   readonly voice: string | null
@@ -166,6 +168,7 @@ const pushed = Effect.fnUntraced(function* (row: Stored) {
           attachments: row.attachments,
           created_at: row.created_at?.toISOString(),
           ...(row.forwarded === true ? { forwarded: true } : {}),
+          ...(row.carried === true ? { carried: true } : {}),
           ...(wantsVoice(row) ? { speak: true } : {})
         }
       : row.kind === "ApprovalResolved" && !("note" in row.payload)

@@ -17,6 +17,8 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
     "NO_QUESTION",
     "JOB_AMBIGUOUS",
     "NOTHING_RUNS",
+    "JOBS_RUN",
+    "ALREADY_NEW",
     "NOT_RUNNING",
     "NEWER_EVENTS",
     "SIGNALS_FULL",
@@ -48,6 +50,8 @@ export type Order =
   | { readonly type: "StopTurn" }
   | { readonly type: "Cancel" }
   | { readonly type: "Compact"; readonly lane?: LaneId }
+  /** A new conversation. Jobs that run are ended only if the person says so. */
+  | { readonly type: "NewSession"; readonly end_jobs?: boolean }
 
 export const refused = (kind: SteeringRefused["kind"], reason: string, hint: string) =>
   Effect.fail(new SteeringRefused({ kind, reason, hint }))
@@ -117,6 +121,26 @@ const JOB_NAME_CHARS_MAX = 40
 const skillJob = (skill: SkillName): JobName =>
   JobName.make(`run-${skill.replaceAll(/[^a-z0-9]+/gu, "-")}`.slice(0, JOB_NAME_CHARS_MAX))
 
+/** The order for a new conversation, which would end jobs that nobody meant, and means nothing where nothing was said yet. */
+const newSession = (
+  { cores, rev }: SessionState,
+  { end_jobs = false }: Extract<Order, { type: "NewSession" }>,
+  next: InboxId | undefined
+): Effect.Effect<SignalBody, SteeringRefused> => {
+  const jobs = [...cores.keys()]
+  if (jobs.length > 0 && !end_jobs)
+    return refused(
+      "JOBS_RUN",
+      jobs.length === 1
+        ? `the job ${jobs.join()} is running and would end with the conversation`
+        : `the jobs ${jobs.join(", ")} are running and would end with the conversation`,
+      "wait for the report, or add --end-jobs to end them"
+    )
+  return rev === 0 && next === undefined
+    ? refused("ALREADY_NEW", "nothing was said in this conversation yet", "send a message: it begins with that")
+    : Effect.succeed({ type: "NewSession", ...(end_jobs ? { end_jobs } : {}) })
+}
+
 /** The signal that an order becomes in this state. `next` is the oldest message that was not taken shortly before. */
 export const signalBodyOf = Effect.fnUntraced(function* (state: SessionState, order: Order, next: InboxId | undefined) {
   switch (order.type) {
@@ -164,6 +188,8 @@ export const signalBodyOf = Effect.fnUntraced(function* (state: SessionState, or
         "choirctl skill runs lists what ran"
       )
     }
+    case "NewSession":
+      return yield* newSession(state, order, next)
     case "Compact": {
       const job_name = order.lane === undefined ? undefined : jobOf(order.lane)
       if (job_name !== undefined) yield* chosenJob(state, job_name)
@@ -202,6 +228,8 @@ export const isSame = (order: Order, body: SignalBody): boolean => {
       return body.type === "CancelCore" || body.type === "StopTurn"
     case "Compact":
       return body.type === "Compact" && body.lane === order.lane
+    case "NewSession":
+      return body.type === "NewSession" && (body.end_jobs ?? false) === (order.end_jobs ?? false)
   }
 }
 
@@ -214,7 +242,8 @@ export const ORDER_ACTIONS = {
   CancelSkill: "skill.cancel",
   Cancel: "session.cancel",
   StopTurn: "session.stop",
-  Compact: "session.compact"
+  Compact: "session.compact",
+  NewSession: "session.new"
 } as const
 
 /** The detail of an order in its audit row: never the words of an instruction. */
@@ -232,6 +261,8 @@ export const auditDetail = (order: Order): Readonly<Record<string, string | numb
       return { job_name: order.job_name ?? null }
     case "Compact":
       return { lane: order.lane ?? null }
+    case "NewSession":
+      return { end_jobs: String(order.end_jobs ?? false) }
     case "StopTurn":
     case "Cancel":
       return {}

@@ -11,6 +11,7 @@ import { VERSION } from "#src/shared/program/version.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { dropAnswered, lockActiveSession, lockAgent, signalInbox } from "#src/choird/queues/Inbox.ts"
+import { continueLast, continueNothing } from "./carryOver.ts"
 import { type NewerEvents, newerEvents } from "./newerEvents.ts"
 import { askForChunks } from "#src/choird/queues/memoryJobs.ts"
 import { Signals } from "#src/choird/queues/Signals.ts"
@@ -42,8 +43,18 @@ export interface SessionRow {
 export class SessionStore extends Context.Service<
   SessionStore,
   {
-    /** A new session in epoch 1 with a new id; the agent's unacknowledged inbox rows become its signals. */
-    create(agent_id: AgentId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow, DatabaseAway>
+    /**
+     * A new session in epoch 1 with a new id; the agent's unacknowledged inbox rows become its signals. One that `continues` gets the summary
+     * of the agent's last session, if that reached a limit.
+     */
+    create(
+      agent_id: AgentId,
+      bindings: RunBindings,
+      image_version: string,
+      continues?: boolean
+    ): Effect.Effect<SessionRow, DatabaseAway>
+    /** The agent's next session begins without what was said in its last one. */
+    continueNothing(agent_id: AgentId): Effect.Effect<void, DatabaseAway>
     /** The same session in the next epoch, active again; inbox rows that came since become its signals. */
     resume(session_id: SessionId, bindings: RunBindings, image_version: string): Effect.Effect<SessionRow, DatabaseAway>
     /** Remembers the container of an epoch. */
@@ -85,6 +96,7 @@ export class SessionStore extends Context.Service<
 
       return SessionStore.of({
         create: Effect.fn("SessionStore.create")(create, onDatabase),
+        continueNothing: (agent_id) => onDatabase(continueNothing(agent_id)),
         resume: Effect.fn("SessionStore.resume")(resume, onDatabase),
         recordContainer: Effect.fn("SessionStore.recordContainer")(function* (session_id, epoch, container) {
           yield* sql`UPDATE choir_control.sessions SET container = ${canonicalJson(container)}::jsonb
@@ -185,7 +197,8 @@ const begin = Effect.fnUntraced(function* <E, R>(
   agent_id: AgentId,
   session_id: SessionId,
   image_version: string,
-  change: Effect.Effect<ReadonlyArray<Stored>, E, R>
+  change: Effect.Effect<ReadonlyArray<Stored>, E, R>,
+  continues = false
 ) {
   const sql = yield* SqlClient.SqlClient
   yield* lockAgent(agent_id)
@@ -194,6 +207,7 @@ const begin = Effect.fnUntraced(function* <E, R>(
     return yield* Effect.die(new Error(`the agent ${agent_id} still has the active session ${active}`))
   const [row] = yield* change
   if (row === undefined) return yield* Effect.die(new Error(`the session ${session_id} was not written`))
+  if (continues) yield* continueLast(agent_id, session_id)
   yield* sql`INSERT INTO choir_control.agents (agent_id, name, image_version, last_session_id)
     VALUES (${agent_id}, ${agent_id}, ${image_version}, ${session_id})
     ON CONFLICT (agent_id) DO UPDATE
@@ -203,7 +217,12 @@ const begin = Effect.fnUntraced(function* <E, R>(
   return sessionRow(row)
 }, inTransaction)
 
-const create = Effect.fnUntraced(function* (agent_id: AgentId, bindings: RunBindings, image_version: string) {
+const create = Effect.fnUntraced(function* (
+  agent_id: AgentId,
+  bindings: RunBindings,
+  image_version: string,
+  continues = false
+) {
   const sql = yield* SqlClient.SqlClient
   const session_id = sessionId(yield* Clock.currentTimeMillis, randomBytes(4))
   return yield* begin(
@@ -216,7 +235,8 @@ const create = Effect.fnUntraced(function* (agent_id: AgentId, bindings: RunBind
       SELECT ${session_id}::text, ${agent_id}::text, 'active', ${canonicalJson(bindings)}::text::jsonb, 1,
         ${image_version}::text, ${VERSION}::text
       WHERE NOT EXISTS (SELECT 1 FROM choir_control.deleted_sessions WHERE session_id = ${session_id})
-      RETURNING ${sql.literal(COLUMNS)}`
+      RETURNING ${sql.literal(COLUMNS)}`,
+    continues
   )
 })
 

@@ -91,6 +91,7 @@ const signalOf = ({ event_type, payload }: ChoirEvent): string | undefined =>
 const endedIn = (event: ChoirEvent): Ended => {
   if (event.event_type === "InjectedInstruction") return { rev: event.rev, refused: event.payload.refused ?? null }
   const reason = event.event_type === "Cancelled" ? event.payload.reason : undefined
+  if (reason === "jobs_run") return { rev: event.rev, refused: "a job began meanwhile, and would have ended" }
   if (reason === "no_such_turn") return { rev: event.rev, refused: "the turn had already ended" }
   return { rev: event.rev, refused: reason === "no_such_job" ? "the job had already stopped" : null }
 }

@@ -11,6 +11,7 @@ import { genesis } from "#src/shared/events/hashChain.ts"
 import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { applyProjections, tellingsOf } from "./projections.ts"
+import { carryOver } from "./carryOver.ts"
 import { admit, decide, type Decision, prepare, type Prepared } from "./decideAppend.ts"
 import { hasRoom } from "./logLimit.ts"
 import { headHash } from "./readLog.ts"
@@ -74,6 +75,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     if (tellings === undefined) return { ...BACKOFF, last_rev }
     yield* insertEvents(session_id, links, hash)
     const dms = yield* applyProjections(config, origin, events, tellings)
+    yield* carryOver(origin, events, state)
     yield* labelWorkspace(workspacePath(config, workspace), state, newer !== undefined)
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success

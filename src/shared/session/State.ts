@@ -256,4 +256,6 @@ export interface SessionState {
   readonly past_sources: ReadonlyArray<Source>
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */
   readonly ended: string | undefined
+  /** The message that the next session answers, once this one has ended at a limit before its answer. */
+  readonly carried?: InboxId
 }

@@ -5,7 +5,7 @@ import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import { waitsForPerson } from "./parkTurn.ts"
 import { type Folded, laneOf, withLane } from "./lanes.ts"
-import { endsLabel, type Label } from "./labels.ts"
+import { brought, endsLabel, type Label } from "./labels.ts"
 import { applyDelta, boundedWords, emptySummary } from "./memory.ts"
 import { withSources } from "./sources.ts"
 import type { CoreLane, EdgeLane, LaneMemory, ReferenceSummary, SessionState } from "./State.ts"
@@ -78,6 +78,17 @@ const summaryBefore = ({ label, summary }: LaneMemory, split: Payload["split"]):
 const labelAfter = (label: Label, { delta, split }: Payload): Label =>
   split === undefined && Object.keys(delta).length === 1 ? label : { ...label, mixed: split === undefined }
 
+/** A lane whose summary brings text from outside that an earlier session had read, and is not parted from it. */
+const withMixed = (
+  lane: LaneMemory,
+  sources: ReadonlyArray<Source>,
+  { created_at, payload: { boundary_rev } }: EventOf<"CompactionCommitted">
+): ReturnType<typeof brought> => {
+  // The text is in the summary, and leaves with the next compaction.
+  const labelled = brought(lane, sources, { created_at, rev: boundary_rev })
+  return { ...labelled, label: { ...labelled.label, mixed: true } }
+}
+
 /** The state of a lane without a label, in which no text of outside is left. */
 const unlabelled = (state: SessionState): SessionState => {
   const { sources, summary } = state.edge
@@ -99,7 +110,7 @@ export const UNKNOWN: ReadonlyArray<Source> = ["memory"]
 
 export const compactWindow = (state: SessionState, event: EventOf<"CompactionCommitted">): Folded => {
   const { lane, payload, rev } = event
-  const { boundary_rev, delta, kept = [], signal_id, split, words } = payload
+  const { boundary_rev, delta, kept = [], signal_id, sources = [], split, words } = payload
   const memory = laneOf(state, lane)
   if (memory === undefined)
     return signal_id === undefined ? Result.fail(`no job runs on ${lane}`) : Result.succeed(state)
@@ -111,10 +122,11 @@ export const compactWindow = (state: SessionState, event: EventOf<"CompactionCom
   const refused = keptRefused(memory, boundary_rev, kept) ?? splitRefused(state, event)
   if (refused !== undefined) return Result.fail(refused)
   const rest = split?.rest === undefined ? {} : { rest: { text: split.rest, sources: memory.sources } }
+  const label = memory.label === undefined ? {} : { label: labelAfter(memory.label, payload) }
   const compacted = withLane(state, lane, {
     boundary: boundary_rev,
     window: memory.window.filter((seen) => seen > boundary_rev || kept.includes(seen)),
-    ...(memory.label === undefined ? {} : { label: labelAfter(memory.label, payload) }),
+    ...(sources.length === 0 ? label : withMixed(memory, sources, event)),
     summary: {
       ...applyDelta(summaryBefore(memory, split), delta),
       files: boundary_rev > memory.boundary ? memory.written : memory.summary.files,

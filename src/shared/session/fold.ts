@@ -27,7 +27,7 @@ import { keptForResume, laneToResume, nameTaken, withoutExpired } from "./resuma
 import { skillTransition } from "./skills.ts"
 import { sourceOf, withSources } from "./sources.ts"
 import type { CoreLane, PendingReport, SessionState } from "./State.ts"
-import { turnCancelled } from "./turns.ts"
+import { turnCancelled, withoutCarried } from "./turns.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
 import { SIGNALS_REMEMBERED_MAX } from "./snapshot.ts"
 import { costSum } from "./sums.ts"
@@ -235,9 +235,12 @@ const cancelled = (state: SessionState, event: EventOf<"Cancelled">): Folded => 
     if (payload.target === EDGE) {
       if (payload.turn !== undefined) return turnCancelled(heard, payload.turn, event)
       if (heard.cores.size > 0) return Result.fail("edge cannot end before its jobs")
-      return Result.map(move(heard, EDGE, "Cancelled"), (moved) => ({ ...moved, ended: payload.by }))
+      return Result.flatMap(move(heard, EDGE, "Cancelled"), (moved) =>
+        withoutCarried({ ...moved, ended: payload.by }, payload.carried)
+      )
     }
     if (payload.turn !== undefined) return Result.fail("only edge has turns")
+    if (payload.carried !== undefined) return Result.fail("only the end of a session leaves messages to the next one")
     const core = coreOf(heard, payload.target)
     return Result.succeed(
       core === undefined ? heard : withCore(heard, { ...core, cancelled: shortReason(payload.reason) })

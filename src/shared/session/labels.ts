@@ -33,7 +33,7 @@ export const brought = (
   { label, sources }: Labelled,
   added: ReadonlyArray<Source>,
   { created_at, rev }: { readonly created_at: string; readonly rev: number }
-): Required<Labelled> => ({
+): Labelled & { readonly label: Label } => ({
   tainted: true,
   sources: withSources(sources, added),
   label: { from_rev: label?.from_rev ?? rev, rev, at: created_at, mixed: label?.mixed ?? false }

@@ -171,7 +171,8 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     workspace_sources: Sources,
     workspace_received: Schema.Boolean,
     past_sources: Sources,
-    ended: Schema.UndefinedOr(Schema.String)
+    ended: Schema.UndefinedOr(Schema.String),
+    carried: Schema.optionalKey(InboxId)
   })
 )
 

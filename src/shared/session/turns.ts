@@ -4,7 +4,8 @@ import type { EventOf } from "#schema/Event.ts"
 import { EDGE, type InboxId } from "#schema/Ids.ts"
 import type { TurnName } from "#schema/Signal.ts"
 import { openReport } from "./calls.ts"
-import { type Folded, move } from "./lanes.ts"
+import { type Folded, move, withEdge } from "./lanes.ts"
+import { resumeTurn } from "./parkTurn.ts"
 import type { ActiveSkill, PendingReport, SessionState } from "./State.ts"
 
 /** The report that edge makes, or is about to: a report turn is open only from its first output, and its model is asked before. */
@@ -76,4 +77,13 @@ export const turnCancelled = (state: SessionState, turn: number, { rev }: EventO
   if (state.edge.calls.length > 0) return Result.fail("calls of the turn are still open")
   const opened = state.edge.turn === undefined ? openReport(state, EDGE, rev) : Result.succeed(state)
   return Result.flatMap(opened, (ready) => move(ready, EDGE, "Cancelled.turn"))
+}
+
+/** The state of a session that has ended, without the turn whose message the next session answers. */
+export const withoutCarried = (state: SessionState, carried: InboxId | undefined): Folded => {
+  if (carried === undefined) return Result.succeed(state)
+  const { calls, turn } = state.edge
+  if (turn?.kind !== "turn" || turn.inbox_id !== carried) return Result.fail(`the message ${carried} is not open`)
+  if (calls.length > 0) return Result.fail("calls of the turn are still open")
+  return Result.succeed({ ...resumeTurn(withEdge(state, { turn: undefined, step: 0, output_rev: 0 })), carried })
 }

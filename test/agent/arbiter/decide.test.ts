@@ -337,7 +337,7 @@ describe("decide", () => {
     })
 
   it("marks an instruction to an ended session as refused", () => {
-    const ended = after([{ type: "End", by: "budget", reason: "r", text: "t" }])
+    const ended = after([{ type: "End", by: "budget", reason: "r" }])
     const decided = decide(ended, { type: "SignalInject", source: "user", signal_id: "1", content: "c" }, situation())
     if (Result.isFailure(decided)) assert.fail(decided.failure.reason)
     const folded = foldAll(ended, placed(ended, decided.success))
@@ -384,7 +384,7 @@ describe("decide", () => {
   })
 
   it("ends a session with the open turn's one reply, or with a notice", () => {
-    const end = { type: "End", by: "budget", reason: "r", text: "t" } as const
+    const end = { type: "End", by: "budget", reason: "r" } as const
     const kinds = (before: ReadonlyArray<Command>) => {
       const decided = decide(after(before), end, situation())
       const last = Result.isSuccess(decided) ? decided.success.at(-1) : undefined

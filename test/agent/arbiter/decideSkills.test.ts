@@ -261,7 +261,7 @@ describe("decide", () => {
     const stopped = tried(job, stop)
     const types = stopped.events.slice(job.events.length).map(({ event_type }) => event_type)
     assert.deepStrictEqual(types, ["SkillTransitionCommitted", "CoreStopped"])
-    const ended = tried(after(...inTidy), { type: "End", by: "budget", reason: "r", text: "t" })
+    const ended = tried(after(...inTidy), { type: "End", by: "budget", reason: "r" })
     assert.strictEqual(ended.state.edge.skill, undefined)
     assert.strictEqual(ended.state.ended, "budget")
   })

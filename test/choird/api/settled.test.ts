@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { CallId, InboxId, JobName, ResourceName, coreLane } from "#schema/Ids.ts"
-import { settledIn, watchedAtFirst } from "#src/choird/api/operator/ChatStream.ts"
+import { carriedTo, settledIn, watchedAtFirst } from "#src/choird/api/operator/ChatStream.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 
 const one = InboxId.make("1")
@@ -31,6 +31,12 @@ describe("settledIn", () => {
   it("settles what an ended edge leaves", () => {
     const state = { ...idle, edge: { ...idle.edge, state: "EDGE_TERMINATED" as const } }
     assert.deepStrictEqual(settledIn(state, watched), [one, two])
+  })
+  it("waits for the session that answers what this one left to it", () => {
+    const ended = { ...idle, edge: { ...idle.edge, state: "EDGE_TERMINATED" as const }, carried: two }
+    assert.deepStrictEqual(settledIn(ended, watched, carriedTo(ended, undefined)), [one])
+    assert.deepStrictEqual(settledIn(initialState, new Set([two]), carriedTo(initialState, two)), [])
+    assert.deepStrictEqual(settledIn(idle, new Set([two]), carriedTo(idle, two)), [two])
   })
 })
 

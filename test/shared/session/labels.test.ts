@@ -2,7 +2,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import type { ChoirEvent, EventOf } from "#schema/Event.ts"
-import { CallId, coreLane, EDGE, InboxId, JobName, type LaneId, ResourceName, Sha256 } from "#schema/Ids.ts"
+import {
+  CallId,
+  coreLane,
+  EDGE,
+  InboxId,
+  JobName,
+  type LaneId,
+  ResourceName,
+  SessionId,
+  Sha256,
+  SignalId
+} from "#schema/Ids.ts"
 import type { Picture } from "#schema/Picture.ts"
 import type { Source } from "#schema/Source.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
@@ -86,8 +97,13 @@ class SecondModel {
     }
   }
 
-  #compact({ payload: { boundary_rev, kept = [], split } }: EventOf<"CompactionCommitted">) {
+  #compact({ payload: { boundary_rev, kept = [], sources = [], split } }: EventOf<"CompactionCommitted">) {
     const before = this.origins
+    // The summary of the session before, which stays until one is parted from it.
+    if (sources.length > 0) {
+      this.rest = new Set([...this.rest, ...sources])
+      return
+    }
     this.window = this.window.filter(({ rev }) => rev > boundary_rev || kept.includes(rev))
     this.rest = split?.rest === undefined ? new Set() : before
   }
@@ -195,6 +211,15 @@ const makeSession = (where: string) => {
       give({ type: "Output", lane: EDGE, output: { ...base, purpose: purposeOf(EDGE), tool_calls: [], text: "ok" } })
       give({ type: "Answer", text: "ok" })
     },
+    /** What the session before, which had read such text, was summed up as. */
+    continues: (sources: ReadonlyArray<Source>) =>
+      give({
+        type: "Continue",
+        signal_id: SignalId.make("1"),
+        session_id: SessionId.make("0".repeat(16)),
+        summary: { title: "t", summary: "s", decisions: [], open_points: [], facts: [] },
+        sources
+      }),
     spawn: () => {
       const call_id = propose(EDGE, "choir-core-spawn", purposeOf(EDGE))
       request(EDGE, call_id, "choir-core-spawn", "workspace")
@@ -256,6 +281,7 @@ describe("labels of edge", () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const random = makeRandom(seed)
       const session = makeSession(`seed ${seed}`)
+      if (random() < 0.3) session.continues(["web:before.example", "mail:eve@a.example"])
       for (let at = 0; at < STEPS; at += 1) step(session, random)
       ends += session.events.filter(
         ({ event_type, payload }) => event_type === "CompactionCommitted" && payload.split?.ended === true

@@ -213,6 +213,7 @@ const makeFollow = Effect.gen(function* () {
     // The newest revision of the session that was read.
     let rev = 0
     let watched: ReadonlySet<InboxId> = new Set()
+    let carried: InboxId | undefined
 
     const look = Effect.fnUntraced(function* (tick: Tick) {
       if (tick.type === "draft") {
@@ -233,8 +234,9 @@ const makeFollow = Effect.gen(function* () {
         rev = Math.max(rev, state.rev)
         const ids = [...watched, ...(arrived ? watchedAtFirst(state) : []), ...news.taken]
         watched = new Set(ids.slice(-CHAT_WATCHED_MAX))
+        carried = carriedTo(state, carried)
       }
-      const settled = state === undefined ? [] : settledIn(state, watched)
+      const settled = state === undefined ? [] : settledIn(state, watched, carried)
       // An event's rows are stored with it, so what is read now comes before what it settles.
       const wanted = tick.type === "outbox" || settled.length > 0 || arrived || news.speaks
       const { all, messages } = wanted ? yield* unread : { all: true, messages: [] }
@@ -286,11 +288,22 @@ export const watchedAtFirst = (state: SessionState): ReadonlySet<InboxId> =>
     ? openMessages(state)
     : new Set([...openMessages(state), state.last_inbox_id.toString() as InboxId])
 
-/** The watched messages, all committed before, that will get no further answer. */
-export const settledIn = (state: SessionState, watched: ReadonlySet<InboxId>): ReadonlyArray<InboxId> => {
+/**
+ * The watched messages, all committed before, that will get no further answer. `carried` is one that a session left to the next, which has not
+ * taken it yet.
+ */
+export const settledIn = (
+  state: SessionState,
+  watched: ReadonlySet<InboxId>,
+  carried?: InboxId
+): ReadonlyArray<InboxId> => {
   // A turn that waits for a person keeps nobody else's message open.
   const isBusy = state.edge.state !== "EDGE_IDLE" && state.edge.state !== "EDGE_TERMINATED"
   if (isBusy && !waitsForPerson(state.edge)) return []
   const open = openMessages(state)
-  return [...watched].filter((id) => !open.has(id))
+  return [...watched].filter((id) => !open.has(id) && id !== carried)
 }
+
+/** The message that the agent's session leaves to its next one, until that has taken it. */
+export const carriedTo = (state: SessionState, before: InboxId | undefined): InboxId | undefined =>
+  state.carried ?? (before !== undefined && BigInt(before) > state.last_inbox_id ? before : undefined)

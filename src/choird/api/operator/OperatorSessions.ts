@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { EDGE, type SessionId } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { type SessionSummary, type SignalSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -37,7 +37,7 @@ const refusal = ({ agent_id, session_id, status }: SessionRow, latest: SessionRo
   return status === "closed"
     ? conflict(
         "CLOSED",
-        `the session ${session_id} reached its budget and cannot be resumed`,
+        `the session ${session_id} has ended for good and cannot be resumed`,
         `choirctl agent start ${agent_id}`
       )
     : undefined
@@ -148,6 +148,14 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       Effect.mapError(databaseDefect(steering.order(asked(session_id, asking), order)), (error) =>
         error._tag === "SessionUnknown" ? fromSessionUnknown(error) : fromSteeringRefused(error)
       )
+    /** The session in which an agent runs after another one, once it runs. */
+    const successorOf = (agent_id: AgentId, before: SessionId) =>
+      lifecycle.follow(agent_id).pipe(
+        Stream.filter(({ session_id, status }) => session_id !== null && session_id !== before && status === "running"),
+        Stream.runHead,
+        Effect.timeoutOption(SIGNAL_WAIT_MS_MAX),
+        Effect.map((found) => Option.getOrNull(Option.flatten(found))?.session_id ?? null)
+      )
     const state = (session_id: SessionId) =>
       Effect.mapError(databaseDefect(events.state(session_id)), fromSessionUnreadable)
     return handlers.handleAll({
@@ -192,6 +200,16 @@ export const layerOperatorSessions = HttpApiBuilder.group(
       cancelSkill: ({ params, payload: { skill, ...asking } }) =>
         Effect.map(order(params.id, asking, { type: "CancelSkill", skill }), signalled),
       stopTurn: ({ params, payload }) => Effect.map(order(params.id, payload, { type: "StopTurn" }), signalled),
+      renew: Effect.fn("OperatorApi.newSession")(function* ({ params, payload: { end_jobs, ...asking } }) {
+        const ordered = yield* order(params.id, asking, {
+          type: "NewSession",
+          ...(end_jobs === true ? { end_jobs } : {})
+        })
+        const row = Option.getOrUndefined(yield* databaseDefect(sessions.get(params.id)))
+        const isOver = ordered.ended !== null && ordered.ended.refused === null
+        const next = isOver && row !== undefined ? yield* successorOf(row.agent_id, params.id) : null
+        return { ...signalled(ordered), closed: params.id, session_id: next }
+      }),
       inject: ({ params, payload: { text, ...asking } }) =>
         Effect.map(order(params.id, asking, { type: "Inject", content: text }), signalled),
       answer: ({ params, payload: { job_name, text, ...asking } }) =>
