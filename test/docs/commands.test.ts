@@ -160,12 +160,23 @@ const makePlace = Effect.gen(function* () {
   const soon = <A>(look: Effect.Effect<A | undefined>) =>
     Effect.flatMap(look, (found) => (found === undefined ? Effect.fail("not yet") : Effect.succeed(found))).pipe(
       Effect.retry(Schedule.max([Schedule.spaced("50 millis"), Schedule.recurs(600)])),
-      Effect.tapCause(() => Effect.gen(function* () {
-        const out: Array<unknown> = [sent]
-        for (const args of [["session", "events", session, "--no-follow"], ["agent", "status", AGENT], ["session", "cores", session], ["approval", "list"], ["logs", AGENT, "--no-follow"], ["status"]])
-          out.push(yield* Effect.map(choirctl(choir.home, args), (r) => r.out + r.err).pipe(Effect.timeoutOption(10000)))
-        writeFileSync("/tmp/cmd-dump.json", JSON.stringify(out, null, 1))
-      })),
+      Effect.tapCause(() =>
+        Effect.gen(function* () {
+          const out: Array<unknown> = [sent]
+          for (const args of [
+            ["session", "events", session, "--no-follow"],
+            ["agent", "status", AGENT],
+            ["session", "cores", session],
+            ["approval", "list"],
+            ["logs", AGENT, "--no-follow"],
+            ["status"]
+          ])
+            out.push(
+              yield* Effect.map(choirctl(choir.home, args), (r) => r.out + r.err).pipe(Effect.timeoutOption(10000))
+            )
+          writeFileSync("/tmp/cmd-dump.json", JSON.stringify(out, null, 1))
+        })
+      ),
       Effect.orDie
     )
   let sent = 0
@@ -228,7 +239,9 @@ describe("the documented commands", () => {
     () =>
       Effect.gen(function* () {
         const { home, place } = yield* makePlace
-        const runs = Object.entries(BESIDE_CHOIRD).filter(([command]) => typed.has(command) && new RegExp(process.env["ONLY"] ?? ".").test(command))
+        const runs = Object.entries(BESIDE_CHOIRD).filter(
+          ([command]) => typed.has(command) && new RegExp(process.env["ONLY"] ?? ".").test(command)
+        )
         for (const [command, run] of runs) {
           const wanted = run(place)
           const args = Effect.isEffect(wanted) ? yield* wanted : wanted

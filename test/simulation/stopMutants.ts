@@ -31,7 +31,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace:
       "Effect.onExit((exit) => Effect.sync(() => void (JSON.stringify(exit).includes('Interrupt') || apply(release(table, ticket)))))",
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["T1", "I7", "J3"]
   },
   {
@@ -39,7 +39,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: "Effect.onInterrupt(() => finishInterrupted(lane, call, began))",
     replace: "Effect.onInterrupt(() => Effect.void)",
-    knownSeed: 2,
+    knownSeed: 4,
     breaks: ["I7"]
   },
   {
@@ -72,7 +72,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
     replace: "undefined as ChoirEvent | undefined",
-    knownSeed: 44,
+    knownSeed: 16,
     breaks: ["T2"]
   },
   {

@@ -20,7 +20,7 @@ type OpenTurn = Extract<Turn, { readonly kind: "turn" }>
  * Whether the next session answers the message of a turn. It does so once: a message that had a session to itself, or that one
  * carried to the next, needs more than a session may spend, and would go from one to the next for ever.
  */
-export const isCarried = (turn: Turn | undefined, find: Find): turn is OpenTurn => {
+const isCarried = (turn: Turn | undefined, find: Find): turn is OpenTurn => {
   if (turn?.kind !== "turn" || turn.rev === 1) return false
   const message = find(turn.rev)
   return message?.event_type === "UserMsg" && message.payload.carried !== true

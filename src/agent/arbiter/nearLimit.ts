@@ -12,7 +12,7 @@ import type { SessionState, Spent } from "#src/shared/session/State.ts"
 import { costSum, tokenSum } from "#src/shared/session/sums.ts"
 
 /** The share of a limit of the session at which its people get a notice. */
-export const NEAR_LIMIT_SHARE = 0.8
+const NEAR_LIMIT_SHARE = 0.8
 
 const paid = (spent: Spent, cost_usd = 0): Spent => ({ ...spent, cost_usd: costSum(spent.cost_usd, cost_usd) })
 
@@ -49,7 +49,7 @@ export const nearLimit = (
   budgets: Budgets
 ): ReadonlyArray<EventDraft> => {
   const spent = drafts.reduce(after, state.spent)
-  const [passed] = limitsOf(budgets).filter(({ most, used }) => {
+  const passed = limitsOf(budgets).find(({ most, used }) => {
     const mark = most * NEAR_LIMIT_SHARE
     // At the limit itself the session ends, and says that instead.
     return used(state.spent) < mark && used(spent) >= mark && used(spent) < most

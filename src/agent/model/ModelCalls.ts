@@ -261,6 +261,9 @@ const announcing = (arbiter: Arbiter["Service"]) => (lane: LaneId, model: string
 
 const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 
+const estimatedTokens = (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>): number =>
+  estimateTokens(promptChars(messages)) + estimateTokens(toolChars(tools)) + pictureTokens(messages)
+
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const budget = yield* Budget
@@ -311,11 +314,7 @@ const make = Effect.fnUntraced(function* () {
         tools,
         messages: first.messages
       })
-    const most = reservation(
-      config,
-      name,
-      estimateTokens(promptChars(first.messages)) + estimateTokens(toolChars(tools)) + pictureTokens(first.messages)
-    )
+    const most = reservation(config, name, estimatedTokens(first.messages, tools))
     const unanswered = commitUnanswered(arbiter, lane)
     // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
     let came: Unanswered | undefined

@@ -127,7 +127,7 @@ const QUOTED_MAX = 12
 const QUOTED_CHARS_MAX = 400
 
 /** The summary of a session whose model gave none: what is known of its older part, and its newest messages and answers. */
-export const plainSummary = (reference: ReferenceSummary, window: ReadonlyArray<Folding>): Summary => {
+const plainSummary = (reference: ReferenceSummary, window: ReadonlyArray<Folding>): Summary => {
   const quoted = window.flatMap(({ event }) => {
     const { event_type, payload } = event
     const who = event_type === "UserMsg" ? "The user" : event_type === "AgentMessage" ? "The agent" : undefined

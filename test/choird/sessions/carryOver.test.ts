@@ -14,9 +14,9 @@ const SUMMARY = { title: "Plans", summary: "Ada plans a trip.", decisions: [], o
 
 /** What the agent of a session would hear now. */
 const heard = (session_id: SessionId, count: number) =>
-  Effect.flatMap(Signals, ({ stream }) => stream(session_id, undefined).pipe(Stream.take(count), Stream.runCollect)).pipe(
-    Effect.map((pushed) => pushed.map(({ signal }) => signal))
-  )
+  Effect.flatMap(Signals, ({ stream }) =>
+    stream(session_id, undefined).pipe(Stream.take(count), Stream.runCollect)
+  ).pipe(Effect.map((pushed) => pushed.map(({ signal }) => signal)))
 
 const receive = (agent_id: AgentId, client_id: string, text: string) =>
   Effect.flatMap(Inbox, (inbox) =>
@@ -50,24 +50,26 @@ const ended = Effect.fnUntraced(function* (more: object = {}) {
 })
 
 describeStores("A session at its limit", (it) => {
-  it.effect("leaves its unanswered message to the next session, before those that wait, and its summary before both", () =>
-    Effect.gen(function* () {
-      const inbox = yield* Inbox
-      const sessions = yield* SessionStore
-      const { agent_id, ids, session_id } = yield* ended()
-      assert.strictEqual(yield* inbox.pending(agent_id), 2)
-      yield* sessions.end(session_id, "closed")
-      const next = yield* sessions.create(agent_id, BINDINGS, "0000000", true)
-      const [summary, ...messages] = yield* heard(next.session_id, 3)
-      assert.deepInclude(summary, { type: "Continue", session_id, summary: SUMMARY })
-      assert.deepStrictEqual(
-        messages.map((signal) => (signal.type === "UserMessage" ? [signal.inbox_id, signal.carried ?? false] : [])),
-        [
-          [ids[0], true],
-          [ids[1], false]
-        ]
-      )
-    }).pipe(Effect.provide(stores))
+  it.effect(
+    "leaves its unanswered message to the next session, before those that wait, and its summary before both",
+    () =>
+      Effect.gen(function* () {
+        const inbox = yield* Inbox
+        const sessions = yield* SessionStore
+        const { agent_id, ids, session_id } = yield* ended()
+        assert.strictEqual(yield* inbox.pending(agent_id), 2)
+        yield* sessions.end(session_id, "closed")
+        const next = yield* sessions.create(agent_id, BINDINGS, "0000000", true)
+        const [summary, ...messages] = yield* heard(next.session_id, 3)
+        assert.deepInclude(summary, { type: "Continue", session_id, summary: SUMMARY })
+        assert.deepStrictEqual(
+          messages.map((signal) => (signal.type === "UserMessage" ? [signal.inbox_id, signal.carried ?? false] : [])),
+          [
+            [ids[0], true],
+            [ids[1], false]
+          ]
+        )
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("keeps the message for the next session while it still runs, whatever comes or crashes meanwhile", () =>
@@ -82,7 +84,9 @@ describeStores("A session at its limit", (it) => {
       assert.isFalse(left.some((signal) => signal.type === "UserMessage" && signal.inbox_id === ids[0]))
       yield* sessions.end(session_id, "closed")
       const next = yield* sessions.create(agent_id, BINDINGS, "0000000", true)
-      const texts = (yield* heard(next.session_id, 4)).map((signal) => (signal.type === "UserMessage" ? signal.text : ""))
+      const texts = (yield* heard(next.session_id, 4)).map((signal) =>
+        signal.type === "UserMessage" ? signal.text : ""
+      )
       assert.deepStrictEqual(texts, ["", "the hotel", "the weather", "and a taxi"])
       assert.strictEqual(yield* inbox.pending(agent_id), 3)
     }).pipe(Effect.provide(stores))
