@@ -21,6 +21,7 @@ const TYPED_ELSEWHERE: Readonly<Record<string, string>> = {
   "choirctl session archive": "test/e2e/retention.test.ts",
   "choirctl session delete": "test/e2e/retention.test.ts",
   "choird --transport=http": "test/e2e/https.test.ts",
+  "choirctl session new AGENT [--end-jobs]": "test/e2e/newConversation.test.ts",
   "choirctl session answer ID [TEXT] [--job JOB]": "test/choirctl/commands/session.test.ts",
   "choirctl skill run ID SKILL [--input JSON]": "test/choirctl/commands/skillRun.test.ts",
   "choirctl skill cancel ID SKILL": "test/choirctl/commands/skillRun.test.ts",
