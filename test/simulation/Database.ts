@@ -8,7 +8,7 @@ import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import { AgentId, InboxId, type JobName, ResourceName, SessionId, SignalId } from "#schema/Ids.ts"
 import type { Signal } from "#schema/Signal.ts"
 import type { Summary } from "#schema/Summary.ts"
-import { isLimitEnd } from "#src/choird/sessions/carryOver.ts"
+import { carriedSources, isLimitEnd } from "#src/choird/sessions/carryOver.ts"
 import { signalIdOf } from "#src/choird/sessions/projections.ts"
 import { admit, decide, prepare } from "#src/choird/sessions/decideAppend.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
@@ -162,7 +162,7 @@ export class Database {
   #continue({ session_id, state, status, summary }: SessionTable, next: SessionId): void {
     if (status !== "closed" || state.ended !== "budget" || summary === undefined) return
     const signal_id = SignalId.make(String(this.#signals + 1))
-    const { sources } = state.edge
+    const sources = carriedSources(state.edge)
     this.#signal(next, { type: "Continue", signal_id, session_id, summary, sources })
   }
 

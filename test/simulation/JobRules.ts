@@ -5,6 +5,7 @@ import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { Violation } from "./Kernel.ts"
+import { hasOutside } from "./outsideText.ts"
 import { REPETITIONS_STUCK_MIN } from "#src/agent/session/CoreJob.ts"
 import { REPETITIONS_REFUSED_MIN } from "#src/agent/arbiter/decideCalls.ts"
 
@@ -102,6 +103,9 @@ export class JobRules {
         return this.#begins(event)
       case "InjectedInstruction":
         return this.#injection(event)
+      case "CompactionCommitted":
+        if (event.payload.split?.ended === true) this.#tainted.delete(event.lane)
+        return
       default:
         return
     }
@@ -131,7 +135,8 @@ export class JobRules {
     const streak = this.#streaks.get(lane)
     if (streak !== undefined && streak.call === call?.digest && streak.times >= REPETITIONS_REFUSED_MIN)
       throw new Violation("I9", `${lane} repeats ${payload.tool} at ${rev} for the ${streak.times + 1}th time (R25)`)
-    const needsPerson = this.#confirm === "always" || (this.#confirm === "tainted" && this.#tainted.has(lane))
+    const isForeign = this.#tainted.has(lane) || hasOutside(payload.input)
+    const needsPerson = this.#confirm === "always" || (this.#confirm === "tainted" && isForeign)
     if (payload.effect === "external" && needsPerson && payload.confirm === undefined)
       throw new Violation("J4", `${lane} asks for ${payload.tool} at ${rev} without anybody's confirmation (D31)`)
     const job = this.#jobs.get(lane)

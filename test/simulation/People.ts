@@ -1,6 +1,7 @@
 /** The people around the agent: they write, interrupt, cancel and ask to compact, whenever it does not suit. */
 import { JobName } from "#schema/Ids.ts"
 import type { Choird } from "./Choird.ts"
+import { OUTSIDE } from "./outsideText.ts"
 import { JOBS } from "./Script.ts"
 import type { Seed } from "./Seed.ts"
 import { ASKED_NICELY } from "./skills.ts"
@@ -60,7 +61,7 @@ export class People {
         if (this.#world.setup.heeds) {
           const asked = draw.chance(0.3) ? `${text} ${ASKED_NICELY}` : text
           const forwarded = draw.chance(0.3)
-          send(() => database.say(asked, forwarded))
+          send(() => database.say(forwarded ? `${asked} ${OUTSIDE}` : asked, forwarded))
         } else send(() => database.say(text))
       }
     } else if (roll < 0.75) send(() => database.order({ inject: `note ${kernel.steps % 100}` }))

@@ -1,6 +1,7 @@
 /** What the simulated model says next: sensible steps of a conversation and of jobs, and now and then what no program expects. */
 import { type Asked, isCompaction } from "./asked.ts"
 import type { Faults } from "./Faults.ts"
+import { OUTSIDE, withOutside } from "./outsideText.ts"
 import type { Seed } from "./Seed.ts"
 import type { Setup } from "./Setup.ts"
 import { ASKED_NICELY, CONTRACT_INPUT } from "./skills.ts"
@@ -102,6 +103,16 @@ export class Script {
   }
 
   next(asked: Asked): Said {
+    const said = this.#next(asked)
+    if (!asked.messages.some(({ content }) => content?.includes(OUTSIDE) === true)) return said
+    const { calls, text } = said
+    return {
+      ...(text === undefined || text.startsWith("{") ? said : { ...said, text: `${text} ${OUTSIDE}` }),
+      calls: calls.map(({ args, name }) => ({ name, args: withOutside(args) }))
+    }
+  }
+
+  #next(asked: Asked): Said {
     const role = roleOf(asked)
     if (role === "judge") return this.#verdict()
     const wantsJson = asked.messages.some(({ content, role }) => role === "user" && (content ?? "").includes('"ok"'))

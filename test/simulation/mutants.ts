@@ -12,6 +12,7 @@ import { REQUEST_MUTANTS } from "./requestMutants.ts"
 import { SKILL_MUTANTS } from "./skillMutants.ts"
 import { RIVAL_MUTANTS } from "./rivalMutants.ts"
 import { SLOT_MUTANTS } from "./slotMutants.ts"
+import { LABEL_MUTANTS } from "./labelMutants.ts"
 import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
@@ -393,6 +394,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...SLOT_MUTANTS,
   ...RIVAL_MUTANTS,
   ...CLOCK_MUTANTS,
+  ...LABEL_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
   ...ANSWER_MUTANTS,

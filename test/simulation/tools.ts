@@ -5,6 +5,7 @@ import { llmView } from "#src/agent/model/llmView.ts"
 import { decodeInput, lockOn, type PreparedCall, type Tool, type ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import type { AgentIdentity } from "./Agent.ts"
+import { OUTSIDE } from "./outsideText.ts"
 import type { Seed } from "./Seed.ts"
 import type { World } from "./World.ts"
 
@@ -54,7 +55,7 @@ const outcome = (kind: Kind, { note, path }: Input, fate: (typeof FATES)[number]
   return {
     status: fate === "fails" ? "error" : "success",
     summary: `${kind.name} ${path}`,
-    output: { path, note: note ?? "" },
+    output: { path, note: note ?? "", ...(fate === "untrusted" ? { page: OUTSIDE } : {}) },
     ...(fate === "untrusted" ? { untrusted: true } : {}),
     ...(kind.effect === "none" ? { reads: [version] } : {}),
     ...(kind.effect === "workspace" ? { writes: [{ path, after: version.sha256 }] } : {})

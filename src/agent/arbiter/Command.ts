@@ -164,6 +164,8 @@ export type Command =
       readonly words?: ReadonlyArray<string>
       /** The deltas are of trusted text alone, and this quotes what else left. */
       readonly split?: { readonly rest?: string }
+      /** The lane waits for it, so that no call is under way whose prompt shows what leaves. */
+      readonly is_awaited?: boolean
       readonly signal_id?: string
     }
   | {

@@ -146,7 +146,7 @@ const refuseMessage = (
 /** All of a summary's changes are one batch, so that no prompt shows half of them. */
 const compact = (
   state: SessionState,
-  { boundary_rev, deltas, lane, signal_id, split, words }: Extract<Command, { type: "Compact" }>,
+  { boundary_rev, deltas, is_awaited = false, lane, signal_id, split, words }: Extract<Command, { type: "Compact" }>,
   { find }: Situation
 ): Decision => {
   const signal = signal_id === undefined ? {} : { signal_id: SignalId.make(signal_id) }
@@ -155,7 +155,9 @@ const compact = (
   const kept = memory === undefined ? [] : keptRevs(memory, boundary_rev, find)
   const changes = deltas.length === 0 ? [{ mode: "append" } as const] : deltas
   const isParted = split !== undefined && lane === EDGE && state.edge.label !== undefined
-  const last = split?.rest === undefined && endsLabel(state, boundary_rev, kept) ? { ended: true } : split
+  const isBetweenCalls = state.edge.turn === undefined || is_awaited
+  const ends = split?.rest === undefined && isBetweenCalls && endsLabel(state, boundary_rev, kept)
+  const last = ends ? { ended: true } : split
   return accept(
     ...changes.map((delta, index): EventDraft => ({
       event_type: "CompactionCommitted",

@@ -82,11 +82,15 @@ type Reason = "ordered" | "full" | "refused"
 
 const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((all, each) => all + each, 0)
 
-/** Whether all text from outside could leave edge now: no output is open that would stay. */
-const mayLeave = (state: SessionState): boolean => state.edge.output_rev === 0 && mayEnd(state)
+/**
+ * Whether all text from outside could leave edge now: no output is open that would stay. While a turn is open its call may be under way, whose
+ * prompt shows such text, unless the lane waits for the compaction.
+ */
+const mayLeave = (state: SessionState, isAwaited: boolean): boolean =>
+  state.edge.output_rev === 0 && (state.edge.turn === undefined || isAwaited) && mayEnd(state)
 
 /** The plan of a lane's compaction; undefined where nothing can leave. An order takes all that can go. */
-const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: Reason) {
+const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: Reason, isAwaited: () => boolean) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
@@ -96,7 +100,7 @@ const plan = Effect.fnUntraced(function* (lane: LaneId, view: LaneView, reason: 
   const memory = laneOf(state, lane)
   if (memory === undefined || prefix === undefined) return undefined
   const folding = foldingOf(log, memory, { isMasked: view.isMasked, offered: offeredOf(prefix.tools) })
-  const isEnding = lane === EDGE && mayLeave(state) && isDue(state.edge, yield* Clock.currentTimeMillis)
+  const isEnding = lane === EDGE && mayLeave(state, isAwaited()) && isDue(state.edge, yield* Clock.currentTimeMillis)
   const limit = yield* windowLimit(prefix)
   const factor = tokens.factor(prefix.model)
   const sizes = yield* Effect.forEach(folding, ({ messages }) =>
@@ -129,17 +133,18 @@ const compact = Effect.fn("Compactor.compact")(function* (
   lane: LaneId,
   view: LaneView,
   reason: Reason,
-  signal_id: string | undefined
+  signal_id: string | undefined,
+  isAwaited: () => boolean
 ) {
   const arbiter = yield* Arbiter
-  const planned = yield* plan(lane, view, reason)
+  const planned = yield* plan(lane, view, reason, isAwaited)
   if (planned === undefined) return false
   const { deltas, split } = yield* writeSummary(lane, planned)
   const memory = laneOf(arbiter.state(), lane)
   if (memory === undefined || jobIdOf(memory) !== jobIdOf(planned.memory)) return false
   const { boundary_rev } = planned
   const words = yield* newestWords(planned)
-  const order = signal_id === undefined ? {} : { signal_id }
+  const order = { is_awaited: isAwaited(), ...(signal_id === undefined ? {} : { signal_id }) }
   return yield* arbiter.commit({ type: "Compact", lane, deltas, boundary_rev, words, ...split, ...order }).pipe(
     Effect.as(true),
     Effect.catch(({ reason }) => Effect.as(Effect.logWarning(`the compaction of ${lane} failed`, reason), false))
@@ -151,6 +156,7 @@ const makeTurns = Effect.fnUntraced(function* () {
   const wake = yield* Queue.sliding<void>(1)
   const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()
   const due = new Map<LaneId, Deferred.Deferred<void>>()
+  const waiting = new Set<LaneId>()
   let isRunning = false
 
   /** The lane's compaction that began or is about to. */
@@ -210,7 +216,14 @@ const makeTurns = Effect.fnUntraced(function* () {
     order,
     begin,
     /** Begins one and waits until it is over; at once where nothing runs them any more. */
-    done: (lane: LaneId) => Effect.flatMap(begin(lane), (done) => (isRunning ? Deferred.await(done) : Effect.void)),
+    done: (lane: LaneId) =>
+      Effect.sync(() => waiting.add(lane)).pipe(
+        Effect.andThen(begin(lane)),
+        Effect.flatMap((done) => (isRunning ? Deferred.await(done) : Effect.void)),
+        Effect.ensuring(Effect.sync(() => waiting.delete(lane)))
+      ),
+    /** Whether the lane waits for the compaction under way, so that no call of it is under way. */
+    isAwaited: (lane: LaneId) => waiting.has(lane),
     isUnderWay: (lane: LaneId) => due.has(lane),
     run
   }
@@ -243,7 +256,7 @@ const make = Effect.fnUntraced(function* () {
 
   const before = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
     // Text from outside whose time is over leaves before a turn's first call, so that the turn begins without its label.
-    if (lane === EDGE && mayLeave(arbiter.state()) && hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis))
+    if (lane === EDGE && mayLeave(arbiter.state(), true) && hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis))
       return yield* turns.done(lane)
     const boundary = boundaryOf(lane)
     const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])
@@ -267,7 +280,8 @@ const make = Effect.fnUntraced(function* () {
   ) {
     const signals = ordered.flatMap((signal_id) => signal_id ?? [])
     const isRefused = refused.delete(lane)
-    yield* compact(lane, view, ordered.length > 0 ? "ordered" : isRefused ? "refused" : "full", signals[0])
+    const reason = ordered.length > 0 ? "ordered" : isRefused ? "refused" : "full"
+    yield* compact(lane, view, reason, signals[0], () => turns.isAwaited(lane))
     for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
       yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
   })

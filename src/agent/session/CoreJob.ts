@@ -134,6 +134,12 @@ const skillFinish = ({ payload }: EventOf<"SkillTransitionCommitted">): CoreStep
     : stop("error", `the skill ${skill} failed: ${why}`)
 }
 
+/** The model is asked again, within the job's limits: the call that failed was one of its steps. */
+const retry = (core: CoreLane, ages: Ages): CoreStep => {
+  const limit = spentLimit(core, ages)
+  return limit === undefined ? { type: "retry" } : stop("budget", limit)
+}
+
 /** Edge may resume it while time is left. */
 const modelFailed = ({ budgets }: CoreLane, problem: string, { job_ms }: Ages): CoreStep => {
   const left_ms = Math.max(0, Math.floor(budgets.wall_time_ms - job_ms))
@@ -172,7 +178,7 @@ const coreStep = (core: CoreLane, record: CoreRecord, ages: Ages): CoreStep => {
     return skillStep(skillEnd, core, record, ages)
   if (output?.payload.error !== undefined)
     return waitOf(output) !== undefined && ages.provider_ms < PROVIDER_WAIT_MS_MAX
-      ? { type: "retry" }
+      ? retry(core, ages)
       : modelFailed(core, output.payload.error.message, ages)
   if (mostRepeated(core.repetitions) >= REPETITIONS_STUCK_MIN)
     return stop("stuck", cutCalls(output?.payload) ?? "the job kept repeating the same step")

@@ -19,7 +19,7 @@ export const isLimitEnd = (event: ChoirEvent): event is EventOf<"Cancelled"> =>
   event.payload.by === "budget"
 
 /** The label of a summary by a model that had read text from outside; what an old history does not name counts as memory. */
-const sourcesOf = ({ sources, tainted }: SessionState["edge"]): ReadonlyArray<Source> =>
+export const carriedSources = ({ sources, tainted }: SessionState["edge"]): ReadonlyArray<Source> =>
   tainted && sources.length === 0 ? ["memory"] : sources
 
 /**
@@ -36,7 +36,7 @@ export const carryOver = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const { carried, signal_id } = end.payload
   if (signal_id === undefined)
-    yield* sql`UPDATE choir_control.sessions SET carries_on = ${canonicalJson({ sources: sourcesOf(edge) })}::jsonb
+    yield* sql`UPDATE choir_control.sessions SET carries_on = ${canonicalJson({ sources: carriedSources(edge) })}::jsonb
       WHERE session_id = ${session_id}`
   const id = carried === undefined ? undefined : rowId(carried)
   if (id === undefined) return

@@ -121,7 +121,12 @@ describe("a model call that is interrupted", () => {
       yield* plane.until((events) => spoken(events).length === 1)
       assert.strictEqual(yield* plane.say("hello"), InboxId.make("2"))
       assert.strictEqual(yield* Fiber.join(running), "budget")
-      assert.strictEqual((yield* provider.requests.all).length, 1)
+      // The summary for the next session is beyond the limit.
+      const asked = (yield* provider.requests.all).map(({ body }) => JSON.stringify(body))
+      assert.lengthOf(
+        asked.filter((body) => !body.includes("choir-session-summary")),
+        1
+      )
     }).pipe(Effect.scoped)
   )
 

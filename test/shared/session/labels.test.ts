@@ -237,7 +237,7 @@ const makeSession = (where: string) => {
       const boundary_rev = leaving.at(all || isEnding ? -1 : leaving.length >> 1) ?? (isEnding ? edge.boundary : 0)
       if (boundary_rev < edge.boundary || (boundary_rev === edge.boundary && !isEnding)) return
       const split = isEnding || edge.label === undefined || !quotes ? {} : { rest: "they said" }
-      give({ type: "Compact", lane: EDGE, deltas: [], boundary_rev, words: ["hi"], split })
+      give({ type: "Compact", lane: EDGE, deltas: [], boundary_rev, words: ["hi"], split, is_awaited: true })
       if (isEnding) assert.deepStrictEqual([state.edge.tainted, model.origins.size], [false, 0], `${where}: ends`)
     },
     restart: () => {
