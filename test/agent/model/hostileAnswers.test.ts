@@ -188,12 +188,14 @@ describe("a hostile answer", () => {
     })
   )
 
-  it.effect("refuses each call beyond the limit, and leaves out those that no answer of a model has", () =>
+  it.effect("refuses each call beyond the limit, and says with the last one how many more have no result", () =>
     Effect.gen(function* () {
-      for (const [count, kept] of [
-        [MODEL_TOOL_CALLS_MAX, MODEL_TOOL_CALLS_MAX],
-        [MODEL_TOOL_CALLS_MAX + 1, MODEL_TOOL_CALLS_MAX + 1],
-        [10_000, 2 * MODEL_TOOL_CALLS_MAX]
+      for (const [count, kept, more] of [
+        [MODEL_TOOL_CALLS_MAX, MODEL_TOOL_CALLS_MAX, undefined],
+        [MODEL_TOOL_CALLS_MAX + 1, MODEL_TOOL_CALLS_MAX + 1, undefined],
+        [2 * MODEL_TOOL_CALLS_MAX, 2 * MODEL_TOOL_CALLS_MAX, undefined],
+        [2 * MODEL_TOOL_CALLS_MAX + 1, 2 * MODEL_TOOL_CALLS_MAX, /The call behind it was not run either/u],
+        [10_000, 2 * MODEL_TOOL_CALLS_MAX, /The 9936 calls behind it were not run either/u]
       ] as const) {
         const { error, tool_calls } = yield* answering(double.manyToolCalls(count, "choir-exec"))
         assert.isUndefined(error)
@@ -201,6 +203,9 @@ describe("a hostile answer", () => {
           tool_calls.map(({ refused }) => refused?.includes(`more than ${MODEL_TOOL_CALLS_MAX} calls`) === true),
           Array.from({ length: kept }, (_, index) => index >= MODEL_TOOL_CALLS_MAX)
         )
+        const telling = tool_calls.flatMap(({ refused }, index) => (/behind/u.test(refused ?? "") ? [index] : []))
+        assert.deepStrictEqual(telling, more === undefined ? [] : [kept - 1])
+        if (more !== undefined) assert.match(tool_calls.at(-1)?.refused ?? "", more)
       }
     })
   )
