@@ -287,6 +287,7 @@ const firstTwo = ({ events }: World, after: number) => {
 
 const eventStore = (world: World) =>
   Layer.mock(EventStore, {
+    unstored: Effect.succeed([]),
     append: (_, heartbeat) =>
       Effect.gen(function* () {
         world.effects.push("append")

@@ -69,7 +69,7 @@ const commit = (draft: EventDraft) => {
 
 let sending: Promise<void> = Promise.resolve()
 
-/** Sends what choird lacks, one request at a time. Anything but OK ends the program, as it ends the real one. */
+/** Sends what choird lacks, one request at a time. Anything but OK ends the program, as it ends the real one; a fault of choird is waited out, as the real one does. */
 const flush = () => (sending = sending.then(send))
 
 const send = async () => {
@@ -83,7 +83,11 @@ const send = async () => {
     patches: links.slice(acked).map(({ event }) => event),
     config_version: settings?.config_version ?? 0,
     timestamp: new Date().toISOString()
+  }).catch((error: Error) => {
+    if (error.message.startsWith("HEARTBEAT: 500")) return undefined
+    throw error
   })
+  if (reply === undefined) return undefined
   if (reply.action !== "OK") throw new Error(`HEARTBEAT: ${reply.action}`)
   acked = reply.ack_rev
   if (reply.config_version_latest !== settings?.config_version) await configure()

@@ -19,7 +19,7 @@ export interface MailOrder {
 }
 
 /** Facts about a mail that its words do not show. */
-export const MailTrait = Schema.Literals(["differs", "winmail", "smime", "pgp", "unread_invite"])
+export const MailTrait = Schema.Literals(["differs", "plain_first", "winmail", "smime", "pgp", "unread_invite"])
 export type MailTrait = typeof MailTrait.Type
 
 /** Why a mail is refused, by the words of what it has too much of where a number goes with it. */

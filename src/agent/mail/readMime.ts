@@ -78,7 +78,7 @@ const filesOf = ({ attachments }: Email, plain: ReadonlyArray<PlainFile>): Reado
 export const readMime = async (raw: Uint8Array, { withFiles }: MailOrder): Promise<MailRead> => {
   const mail = await boundedMime(raw)
   const plain = withoutUuencoded(mail.text ?? "")
-  const { differs, text } = mailWords(plain.text, mail.html ?? "")
+  const { differs, isPlainFirst, text } = mailWords(plain.text, mail.html ?? "")
   const { isUnread, texts } = invitations(mail)
   const reports = mail.attachments.filter(isReport).map((file) => deliveryText(textOf(file)))
   const parts = [...reports, ...texts, text, ...(await attachedTexts(mail))]
@@ -97,6 +97,7 @@ export const readMime = async (raw: Uint8Array, { withFiles }: MailOrder): Promi
     is_cut: whole.length > REPORT_TEXT_CHARS_MAX,
     traits: [
       ...(differs ? (["differs"] as const) : []),
+      ...(isPlainFirst ? (["plain_first"] as const) : []),
       ...traitsOf(mail),
       ...(isUnread ? (["unread_invite"] as const) : [])
     ],

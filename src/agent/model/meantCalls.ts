@@ -4,7 +4,7 @@
  */
 import { Option, Schema } from "effect"
 import { NAME_CHARS_MAX } from "#schema/Event.ts"
-import { type AnsweredCall, limitedCalls } from "#src/shared/model/Answer.ts"
+import { type AnsweredCall, limitedCalls, MODEL_TOOL_CALLS_MAX } from "#src/shared/model/Answer.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
 import { plainToolName } from "#src/shared/image/plainToolName.ts"
 
@@ -141,6 +141,13 @@ const apart = (call: AnsweredCall): ReadonlyArray<AnsweredCall> => {
   })
 }
 
+/** Why a call must not run, with those behind it that have no result of their own. */
+const whyRefused = ({ left_out = 0, refused }: AnsweredCall): string | undefined => {
+  if (refused === undefined || left_out === 0) return refused
+  const behind = left_out === 1 ? "The call behind it was" : `The ${left_out} calls behind it were`
+  return `${refused}. ${behind} not run either and can have no result: make ${left_out === 1 ? "it" : "them"} again too, no more than ${MODEL_TOOL_CALLS_MAX} calls in an answer`
+}
+
 /** The calls of an answer by what was offered. */
 export const meantCalls = (
   calls: ReadonlyArray<AnsweredCall>,
@@ -150,6 +157,11 @@ export const meantCalls = (
   return limitedCalls(calls.flatMap(apart)).map((call) => {
     const name = meantName(call.name, offered)
     const tool = tools.find((tool) => tool.name === name.replaceAll(".", "-"))
-    return { ...call, name, input: tool === undefined ? call.input : meantInput(call.input, tool.parameters) }
+    const refused = whyRefused(call)
+    return {
+      name,
+      input: tool === undefined ? call.input : meantInput(call.input, tool.parameters),
+      ...(refused === undefined ? {} : { refused })
+    }
   })
 }

@@ -65,6 +65,8 @@ const queryOf = (input: Input): MailQuery => {
 /** Facts about a mail that its words do not show. A mail program shows one of two parts, and its reader knows nothing of the other. */
 const NOTES: Readonly<Record<MailTrait, string>> = {
   differs: "the plain part of this mail and its HTML say different things; people see the HTML, which is given here",
+  plain_first:
+    "the HTML of this mail, which is what people see of it, has few words or none: its plain part is given first, and then the HTML",
   winmail:
     "this mail has a winmail.dat file, in a format of Outlook that is not read here; the sender can send it as HTML or plain text",
   smime: "this mail is signed or encrypted by S/MIME in one file (smime.p7m), which is not read here",

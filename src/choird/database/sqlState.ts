@@ -18,10 +18,18 @@ const SHUTTING_DOWN_OR_FULL = /^(53|57|58)/u
 export const mayPass = (error: SqlError.SqlError): boolean =>
   error.isRetryable || SHUTTING_DOWN_OR_FULL.test(sqlState(error) ?? "")
 
-const DATA_OR_LIMIT = /^(22|23|54)/u
+/**
+ * The classes of a row too many, of data, of a constraint and of a limit of the server: statements that are otherwise taken fail so by what they
+ * hold alone. A table or a right that is missing (42), a database that is read-only (25) or damaged (XX) is no fault of an event.
+ */
+const CONTENT = /^(21|22|23|54)/u
 
 /** Whether the server refuses the content of a request: it would refuse it each time. */
-export const refusesContent = (error: SqlError.SqlError): boolean => DATA_OR_LIMIT.test(sqlState(error) ?? "")
+export const refusesContent = (error: SqlError.SqlError): boolean => CONTENT.test(sqlState(error) ?? "")
+
+/** Whether nothing but a change of the database mends the error: neither waiting nor another request does. */
+export const isLasting = (error: SqlError.SqlError): boolean =>
+  !isConnectionLost(error) && !mayPass(error) && !refusesContent(error)
 
 const WITHOUT_TLS = /does not support (?:TLS|SSL)/u
 const CERTIFICATE = /certificate|CERT|self.signed|unable to verify|altnames/u

@@ -3,6 +3,7 @@ import { Effect, Redacted, Schema } from "effect"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { plainFetch } from "#src/shared/wire/plainFetch.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { readLocalFile } from "./localBotFiles.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 import { fieldsOf, listOf, naturalOf, textOf } from "./telegramFields.ts"
@@ -40,7 +41,7 @@ const mediaOf = (kind: SentFile["kind"], value: unknown, spoken = false): SentFi
   return {
     file_id,
     kind,
-    name: textOf(media["file_name"])?.slice(0, FILE_NAME_CHARS_MAX) ?? kind,
+    name: firstPart(textOf(media["file_name"]) ?? kind, FILE_NAME_CHARS_MAX),
     bytes: naturalOf(media["file_size"]),
     ...(seconds === undefined ? {} : { seconds }),
     ...(spoken ? { spoken } : {})

@@ -1,5 +1,6 @@
 /** The methods of the Bot API for topics. */
 import { Effect, Option, Schema } from "effect"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { type Call, foreign } from "./telegramCalls.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 
@@ -40,7 +41,7 @@ export const topicsOf = (api: TopicClient, call: Call) => ({
   createTopic: (chat_id: string, name: string) =>
     Effect.flatMap(
       call("createForumTopic", TOPIC_CALL_MS_MAX, (signal): Promise<unknown> =>
-        api.createForumTopic(chat_id, name.slice(0, TOPIC_NAME_CHARS_MAX), {}, foreign(signal))
+        api.createForumTopic(chat_id, firstPart(name, TOPIC_NAME_CHARS_MAX), {}, foreign(signal))
       ),
       (made) =>
         Option.match(decodeTopic(made), {
@@ -63,7 +64,7 @@ export const topicsOf = (api: TopicClient, call: Call) => ({
             api.editForumTopic(
               chat_id,
               thread_id,
-              { name: `✓ ${name}`.slice(0, TOPIC_NAME_CHARS_MAX) },
+              { name: firstPart(`✓ ${name}`, TOPIC_NAME_CHARS_MAX) },
               foreign(signal)
             )
           )

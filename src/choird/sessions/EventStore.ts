@@ -16,7 +16,7 @@ import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { hex } from "#src/shared/events/hashChain.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
-import { makeAppendPatches, type Settled } from "./appendPatches.ts"
+import { makeAppendPatches, type Settled, type Unstored } from "./appendPatches.ts"
 import { type Appended, type Appends, makeAppends } from "./Appends.ts"
 import { type ArchiveUnreadable } from "./archivedLog.ts"
 import { FORGOTTEN_EVENTS_MAX, forgetEvents, type ForgottenEvents } from "./forgetEvents.ts"
@@ -66,6 +66,8 @@ export class EventStore extends Context.Service<
      * in the outbox. From the first event on that is not known here the chain alone is checked (D53).
      */
     append(caller: Caller, heartbeat: Heartbeat): Effect.Effect<HeartbeatReply, EventTooLarge>
+    /** The agents whose events the database does not take, until it takes some. */
+    readonly unstored: Effect.Effect<ReadonlyArray<Unstored>>
     /** The fold of the acknowledged events. */
     state(session_id: SessionId): Effect.Effect<SessionState, SessionUnknown | NewerEvents | DatabaseAway>
     /** The newest acknowledged revision and digest. */
@@ -114,11 +116,12 @@ const make = Effect.gen(function* () {
   const states = yield* SessionStates
   const readers = yield* makeNotifier
   const appends = yield* makeAppends
-  const append = yield* makeAppend(readers, appends)
+  const { append, unstored } = yield* makeAppend(readers, appends)
   const read = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.provideContext(onDatabase(work), context)
 
   return EventStore.of({
     append: Effect.fn("EventStore.append")(append),
+    unstored,
     state: Effect.fn("EventStore.state")(readState, read),
     recovery: Effect.fn("EventStore.recovery")(firstTail, read),
     jobWords: Effect.fn("EventStore.jobWords")(readJobWords, read),
@@ -163,7 +166,7 @@ const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: Appe
   /** Sessions whose newest request failed, though the database may have committed it. */
   const uncertain = new BoundedMap<SessionId, true>(SESSION_STATES_MAX)
 
-  const appendPatches = yield* makeAppendPatches(({ bytes, dms, hash, isNewer, ...appended }) =>
+  const patches = yield* makeAppendPatches(({ bytes, dms, hash, isNewer, ...appended }) =>
     Effect.gen(function* () {
       if (!isNewer) {
         const at = { hash, state: appended.state }
@@ -190,17 +193,18 @@ const makeAppend = Effect.fnUntraced(function* (readers: Notifier, appends: Appe
     yield* Effect.forEach(Object.keys(dms), (dm) => outbox.wake(ResourceName.make(dm)), { discard: true })
   })
 
-  return Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat) {
+  const append = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat) {
     const { session_id, standing } = caller
     // A long log is proved before its session is locked, or messages to it would have to wait.
     if (standing !== "superseded" && !states.has(session_id)) yield* Effect.ignore(prove(session_id))
-    const settled = yield* appendPatches(caller, heartbeat)
+    const settled = yield* patches.append(caller, heartbeat)
     if (settled.decision.type === "duplicate" && heartbeat.patches.length > 0) yield* announceAgain(caller, heartbeat)
     if (settled.decision.type === "backoff") uncertain.set(session_id, true)
     else uncertain.delete(session_id)
     const reply = yield* answer(settled, heartbeat)
     return { ...reply, config_version_latest: (yield* store.current).version }
   })
+  return { append, unstored: patches.unstored }
 })
 
 /** A caller that learns nothing of the session gets the revision that it named itself. */

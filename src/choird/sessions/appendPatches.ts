@@ -6,7 +6,8 @@ import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
 import type { AgentId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { refusesContent, sqlProblem } from "#src/choird/database/sqlState.ts"
+import { isLasting, refusesContent, sqlProblem } from "#src/choird/database/sqlState.ts"
+import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { genesis } from "#src/shared/events/hashChain.ts"
 import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -36,6 +37,16 @@ interface Committed {
   readonly bytes: number
 }
 
+/** Agents whose events the database does not take that are known. */
+const UNSTORED_AGENTS_MAX = 100
+
+/** An agent whose newest events the database did not take, for a reason that is not theirs and does not pass. */
+export interface Unstored {
+  readonly agent_id: AgentId
+  /** In the words of the server. */
+  readonly problem: string
+}
+
 /** `announce` runs after the commit, and only then. */
 export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committed: Committed) => Effect.Effect<void>) {
   const sql = yield* SqlClient.SqlClient
@@ -45,6 +56,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
   const states = yield* SessionStates
   // By agent, since an agent has one active session at a time (invariant 11).
   const lock = yield* makeKeyedLock
+  const unstored = new BoundedMap<AgentId, Unstored>(UNSTORED_AGENTS_MAX)
 
   const commit = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat, prepared: Prepared) {
     const { agent_id, session_id } = caller
@@ -102,7 +114,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     return { decision: { type: "conflict", reason } as const, last_rev: base_rev }
   })
 
-  return (caller: Caller, heartbeat: Heartbeat): Effect.Effect<Settled> =>
+  const append = (caller: Caller, heartbeat: Heartbeat): Effect.Effect<Settled> =>
     caller.standing === "superseded"
       ? Effect.succeed({ decision: FENCED, last_rev: 0 })
       : Effect.suspend(() => inTransaction(settle(caller, heartbeat))).pipe(
@@ -110,10 +122,19 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
             (error): error is SqlError.SqlError => SqlError.isSqlError(error) && refusesContent(error),
             (error) => refused(caller, heartbeat, sqlProblem(error))
           ),
+          Effect.tapError((error) =>
+            Effect.sync(() => {
+              const { agent_id } = caller
+              if (SqlError.isSqlError(error) && isLasting(error))
+                unstored.set(agent_id, { agent_id, problem: sqlProblem(error) })
+            })
+          ),
+          Effect.tap(() => Effect.sync(() => void unstored.delete(caller.agent_id))),
           lock(caller.agent_id),
           onDatabase,
           Effect.catchTag("DatabaseAway", () => Effect.succeed(BACKOFF))
         )
+  return { append, unstored: Effect.sync((): ReadonlyArray<Unstored> => [...unstored.values()]) }
 })
 
 /** The decision about a request, and the session's newest revision before it. */

@@ -12,7 +12,7 @@ import type { Counted } from "./usage.ts"
 
 /** Tool calls in one answer of a model that run. */
 export const MODEL_TOOL_CALLS_MAX = 32
-/** Tool calls of one answer that get a result; those beyond {@link MODEL_TOOL_CALLS_MAX} are rejected, and later ones left out. */
+/** Tool calls of one answer that get a result; those beyond {@link MODEL_TOOL_CALLS_MAX} are rejected, and the last one's result counts those that have none. */
 const MODEL_TOOL_CALLS_KEPT_MAX = 64
 /** The arguments of one tool call, as the model sent them. */
 export const MODEL_TOOL_ARGUMENT_BYTES_MAX = 64 * 1024
@@ -28,6 +28,8 @@ export interface AnsweredCall {
   readonly input: Schema.Json
   /** Why it must not run, in words for the model. */
   readonly refused?: string
+  /** Calls behind it that have no result of their own: its own has to tell of them. */
+  readonly left_out?: number
 }
 
 export interface Answer {
@@ -134,13 +136,19 @@ const callOf = (call: Parts["calls"][number], isWhole: boolean): AnsweredCall =>
   return { name, input: isUsable ? meant.success : call.arguments }
 }
 
-/** The calls of one answer, of which those beyond the limit are refused, and none is kept that no model makes. */
-export const limitedCalls = (calls: ReadonlyArray<AnsweredCall>): ReadonlyArray<AnsweredCall> =>
-  calls
-    .slice(0, MODEL_TOOL_CALLS_KEPT_MAX)
-    .map((call, index) =>
-      index < MODEL_TOOL_CALLS_MAX || call.refused !== undefined ? call : { ...call, refused: TOO_MANY }
-    )
+/** The calls of one answer, of which those beyond the limit are refused, and those that no model makes are counted only; `more` are counted already. */
+export const limitedCalls = (calls: ReadonlyArray<AnsweredCall>, more = 0): ReadonlyArray<AnsweredCall> => {
+  const beyond = Math.max(0, calls.length - MODEL_TOOL_CALLS_KEPT_MAX)
+  const left_out = calls.reduce((sum, call) => sum + (call.left_out ?? 0), beyond + more)
+  return calls.slice(0, MODEL_TOOL_CALLS_KEPT_MAX).map((call, index, { length }) => {
+    const refused = call.refused ?? (index < MODEL_TOOL_CALLS_MAX ? undefined : TOO_MANY)
+    return {
+      ...call,
+      ...(refused === undefined ? {} : { refused }),
+      ...(left_out === 0 || index < length - 1 ? {} : { left_out })
+    }
+  })
+}
 
 /** Checks the parts and makes an answer of them, the same for every API. */
 export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
@@ -150,7 +158,10 @@ export const answerOf = (parts: Parts): Result.Result<Answer, ModelError> => {
   const why = (reason ?? "").toLowerCase()
   const isCut = CUT.has(why)
   const kept = calls.slice(0, MODEL_TOOL_CALLS_KEPT_MAX)
-  const tool_calls = limitedCalls(kept.map((call, index) => callOf(call, !isCut || index < calls.length - 1)))
+  const tool_calls = limitedCalls(
+    kept.map((call, index) => callOf(call, !isCut || index < calls.length - 1)),
+    calls.length - kept.length
+  )
   const said = withoutThoughts(text)
   // Calls that are replayed otherwise than they were written cannot be behind their reasoning.
   const isKept =

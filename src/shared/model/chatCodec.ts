@@ -7,7 +7,7 @@ import { hash } from "node:crypto"
 import { Option, Result, Schema } from "effect"
 import { type Answer, answerOf, errorIn, otherApi, type problem, unreadable } from "./Answer.ts"
 import { type Asked, type Codec, jsonOnce, listed, toolsOnce, written } from "./Codec.ts"
-import { chatAssembler } from "./chatStream.ts"
+import { Calls, callsOf, chatAssembler } from "./chatStream.ts"
 import { isThoughtThrough, reasoningOf } from "./continuation.ts"
 import { argumentsIn, besideIn, reasonIn, Words, wordsIn } from "./leniency.ts"
 import type { Model } from "#schema/Config.ts"
@@ -27,18 +27,8 @@ const ReplyMessage = Schema.Struct({
   reasoning_content: Schema.optionalKey(Schema.Unknown),
   reasoning_details: Schema.optionalKey(Schema.Unknown),
   extra_content: Schema.optionalKey(Schema.Unknown),
-  tool_calls: Schema.optionalKey(
-    Schema.NullOr(
-      Schema.Array(
-        Schema.Struct({
-          id: Schema.optionalKey(Schema.Unknown),
-          extra_content: Schema.optionalKey(Schema.Unknown),
-          function: Called
-        })
-      )
-    )
-  ),
-  /** A call as it was before there could be several; nothing, unless the answer ends with it. */
+  tool_calls: Schema.optionalKey(Calls),
+  /** A call as it was before there could be several; nothing where the answer ends for another reason. */
   function_call: Schema.optionalKey(Schema.Unknown)
 })
 
@@ -76,12 +66,13 @@ const isWords = (value: unknown): value is string => typeof value === "string" &
 const isPresent = (value: unknown): value is Schema.Json => value !== undefined && value !== null && isJson(value)
 
 const reasoningIn = (message: ReplyMessage): string | undefined => {
-  const { extra_content, reasoning, reasoning_content, reasoning_details, tool_calls } = message
-  const calls = (tool_calls ?? []).flatMap((call, index) =>
+  const { extra_content, reasoning, reasoning_content, reasoning_details } = message
+  const all = callsOf(message.tool_calls)
+  const calls = all.flatMap((call, index) =>
     isPresent(call.extra_content) ? [[String(index), call.extra_content] as const] : []
   )
   const details = isDetails(reasoning_details) && reasoning_details.length > 0 ? reasoning_details : undefined
-  const ids = (tool_calls ?? []).map(({ id }) => id)
+  const ids = all.map(({ id }) => id)
   const named = new Set(ids)
   // A signature behind a router belongs to the call whose id it names.
   const isReferred = details?.some(({ id }) => named.has(id)) === true
@@ -100,11 +91,17 @@ const reasoningIn = (message: ReplyMessage): string | undefined => {
   return Object.keys(kept).length === 0 ? undefined : JSON.stringify(kept)
 }
 
-/** The calls of an answer, the one of the older form where there is no other. */
+/** The calls of an answer, the one of the older form where there is no other. One without a function is no tool's, and fails alone. */
 const callsIn = ({ function_call, tool_calls }: ReplyMessage, reason: string | undefined) => {
-  const older = reason === "function_call" ? Option.toArray(decodeCalled(function_call)) : []
-  const calls = (tool_calls ?? []).map((call) => call.function)
-  return (calls.length > 0 ? calls : older).map((call) => ({ name: call.name, arguments: argumentsIn(call.arguments) }))
+  const isOlder = reason === undefined || reason === "function_call"
+  const older = isOlder ? Option.toArray(decodeCalled(function_call)).filter(({ name }) => name !== "") : []
+  const calls = callsOf(tool_calls).map((call) => call.function ?? {})
+  return (calls.length > 0 ? calls : older).map(
+    (call: { readonly name?: string | null; readonly arguments?: unknown }) => ({
+      name: call.name ?? "",
+      arguments: argumentsIn(call.arguments)
+    })
+  )
 }
 
 const read = (reply: unknown): Result.Result<Answer, ReturnType<typeof problem>> => {

@@ -8,13 +8,26 @@ const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
 const Any = Schema.optionalKey(Schema.Unknown)
 
 const CalledPart = Schema.Struct({ name: Text, arguments: Any })
-const CallPart = Schema.Struct({
-  index: Any,
-  id: Any,
-  extra_content: Any,
-  function: Schema.optionalKey(Schema.NullOr(CalledPart))
-})
+const called = Schema.NullOr(CalledPart)
+const callFields = { index: Any, id: Any, extra_content: Any }
+const CallPart = Schema.Struct({ ...callFields, function: Schema.optionalKey(called) })
 type CallPart = typeof CallPart.Type
+
+const OneCall = Schema.Struct({ ...callFields, function: called })
+const isOneCall = Schema.is(OneCall)
+
+/** The calls of a chat completion, or of a piece of one. Servers whose language has one kind of table write a list as an object, above all an empty one. */
+export const Calls = Schema.Union([
+  Schema.NullOr(Schema.Array(Schema.NullOr(CallPart))),
+  OneCall,
+  Schema.Record(Schema.String, CallPart)
+])
+
+export const callsOf = (calls: typeof Calls.Type | undefined): ReadonlyArray<CallPart> => {
+  if (calls === undefined || calls === null) return []
+  const values: ReadonlyArray<CallPart | null> = isOneCall(calls) ? [calls] : Object.values(calls)
+  return values.filter((call) => call !== null)
+}
 
 const Piece = Schema.Struct({
   content: Schema.optionalKey(Words),
@@ -23,7 +36,7 @@ const Piece = Schema.Struct({
   reasoning_content: Any,
   reasoning_details: Any,
   extra_content: Any,
-  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPart))),
+  tool_calls: Schema.optionalKey(Calls),
   /** A call as it was before there could be several. */
   function_call: Schema.optionalKey(Schema.NullOr(CalledPart))
 })
@@ -196,7 +209,7 @@ export const chatAssembler = (): Assembler => {
     const thoughts = reasoning.length + reasoning_content.length
     const parts = addDetails(delta.reasoning_details)
     if (delta.extra_content !== undefined && delta.extra_content !== null) extra_content = delta.extra_content
-    const called = (delta.tool_calls ?? []).flatMap((part) => {
+    const called = callsOf(delta.tool_calls).flatMap((part) => {
       chars += PART_CHARS + argumentsIn(part.function?.arguments).length + (part.function?.name ?? "").length
       return calls.add(part) ?? []
     })
@@ -216,7 +229,8 @@ export const chatAssembler = (): Assembler => {
     if (message.content === "" || !text.startsWith(message.content)) return addDelta(piece, text)
     return addDelta({ content: text }, text.slice(message.content.length))
   }
-  const isSaid = () => message.content !== "" || message.refusal !== "" || calls.slots.length > 0
+  const isSaid = () =>
+    message.content !== "" || message.refusal !== "" || calls.slots.length > 0 || (older.call()?.name ?? "") !== ""
 
   return {
     take: (data) => {

@@ -7,6 +7,8 @@
  * | the words of an answer                    | none                            | none            | parts: the texts in them; else malformed   |
  * | words beside it: a refusal, reasoning     | none                            | none            | none                                       |
  * | the reason to stop                        | the end has not come            | likewise        | malformed                                  |
+ * | the calls of a chat completion            | none                            | malformed       | an object: what is in it; else malformed   |
+ * | the function of such a call               | no tool's: it fails alone       | malformed       | malformed                                  |
  * | the name of a call                        | in another piece, or no tool's  | likewise        | malformed                                  |
  * | the arguments of a call                   | in other pieces, or `{}`        | likewise        | an object, a list: as its JSON             |
  * | the place of a piece, such as `index`     | that of the piece before        | likewise        | a number that is written as a text: taken  |

@@ -12,20 +12,38 @@ import { MAIL_DOMAIN, MAIL_PASSWORD, MailServerOfTests, noMail } from "../../sup
 import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const MAILS = 300
-/** Mails that a process of their own reads, one of each family. */
-const APART = [
+/** Mails that the tool itself reads from the server, by a process for each: one of each family. */
+const BY_TOOL = [
   "gmail-sheet",
   "outlook-table",
+  "outlook-winmail",
   "apple-reply",
   "thunderbird-flowed",
   "github",
   "invite-google",
+  "invite-days",
+  "receipt",
+  "newsletter-mjml",
   "bounce-postfix"
 ]
 const FOLDER = join(import.meta.dirname, "../../corpus/mailbox")
 const Listed = Schema.Struct({ mails: Schema.Array(Schema.Struct({ uid: Schema.Int, subject: Schema.String })) })
 const decodeListed = Schema.decodeUnknownSync(Listed)
-const decodeText = Schema.decodeUnknownSync(Schema.Struct({ text: Schema.String, message_id: Schema.String }))
+const Addresses = Schema.Array(Schema.String)
+const Read = Schema.Struct({
+  from: Schema.String,
+  from_name: Schema.String,
+  to: Addresses,
+  cc: Addresses,
+  reply_to: Addresses,
+  subject: Schema.String,
+  date: Schema.String,
+  message_id: Schema.String,
+  text: Schema.String,
+  is_cut: Schema.optionalKey(Schema.Boolean),
+  files: Schema.Array(Schema.Struct({ name: Schema.String, type: Schema.String, bytes: Schema.Int }))
+})
+const decodeRead = Schema.decodeUnknownSync(Read)
 
 /** The files that a wrapping adds are another mail's. */
 const withoutFiles = (text: string) => text.replace(/^files: .*\n/mu, "")
@@ -66,11 +84,17 @@ describe.skipIf(noMail !== undefined)("a mailbox of 300 mails", () => {
         }
         assert.strictEqual(seen.size, MAILS)
         const max = yield* mailTools(server, "max")
-        for (const name of APART) {
+        for (const name of BY_TOOL) {
           const filed = mailbox.find(({ shape }) => shape.name === name)
-          const { output } = yield* max.receive({ uid: uids.get(filed?.id ?? "") })
-          const here = yield* Effect.promise(() => readHere(filed?.raw ?? Buffer.of()))
-          assert.strictEqual(decodeText(output).text, here.text, name)
+          if (filed === undefined) return assert.fail(`${name} is no shape`)
+          const { notes = [], output, status } = yield* max.receive({ uid: uids.get(filed.id) })
+          assert.strictEqual(status, "success", name)
+          // The tool says in a sentence each what a golden file names.
+          const { traits } = yield* Effect.promise(() => readHere(filed.raw))
+          assert.lengthOf(notes, traits.length, name)
+          const mail = { is_cut: false, files_left_out: 0, traits, ...decodeRead(output) }
+          assert.strictEqual(mail.message_id, `<${filed.id}>`)
+          matchesGolden(join(FOLDER, `${name}.txt`), withoutFiles(marked(mailText(mail), filed.pack)))
         }
         const page = decodeListed((yield* max.receive({ limit: 50 })).output).mails
         assert.lengthOf(page, 50)

@@ -12,6 +12,8 @@ import { MODEL_USAGE_TOKENS_MAX } from "#src/shared/model/requestParameters.ts"
 
 const body = (message: unknown, more: object = {}): double.Reply =>
   double.raw(JSON.stringify({ choices: [{ message, finish_reason: "stop" }], ...more }))
+const called = (name: string) => ({ id: name, type: "function", function: { name, arguments: "{}" } })
+const ran = (name: string) => ({ name, input: {} })
 const calling = (name: unknown, args: unknown): unknown => ({ tool_calls: [{ function: { name, arguments: args } }] })
 
 /** Nobody asked for compression, so nothing is unpacked: a bomb stays as small as it is. */
@@ -74,6 +76,22 @@ const ODD: ReadonlyArray<readonly [string, double.Reply, Partial<Completion>]> =
     }
   ],
   ["a name that is empty", body(calling("", "{}")), { tool_calls: [{ name: "", input: {} }] }],
+  [
+    "calls that are an empty object",
+    body({ content: "a", tool_calls: {} }),
+    { text: "a", tool_calls: [], finish_reason: "stop" }
+  ],
+  [
+    "calls in an object",
+    body({ tool_calls: { 0: called("t"), 1: called("u") } }),
+    { tool_calls: [ran("t"), ran("u")] }
+  ],
+  ["a call that is in no list", body({ tool_calls: called("t") }), { tool_calls: [ran("t")] }],
+  [
+    "a call without a function beside another",
+    body({ tool_calls: [{ id: "a", function: null }, null, {}, called("t")] }),
+    { tool_calls: [ran(""), ran(""), ran("t")] }
+  ],
   ["a name that is a path", body(calling("../../bin/sh", "[]")), { tool_calls: [{ name: "../../bin/sh", input: [] }] }],
   [
     "the same id twice",
@@ -116,7 +134,6 @@ const HOSTILE: ReadonlyArray<readonly [string, double.Reply, NonNullable<Complet
   ["a content that is a list", body({ content: ["hi"] }), "malformed"],
   ["a content that is a number", body({ content: 7 }), "malformed"],
   ["calls that are a text", body({ tool_calls: "choir-exec" }), "malformed"],
-  ["a call without a function", body({ tool_calls: [{}] }), "malformed"],
   ["a call whose name is none", body(calling(1, "{}")), "malformed"],
   ["an answer that is too large", double.oversize(MODEL_REPLY_BYTES_MAX), "too_large"],
   ["an answer without an end", double.endless, "too_large"],
@@ -188,12 +205,14 @@ describe("a hostile answer", () => {
     })
   )
 
-  it.effect("refuses each call beyond the limit, and leaves out those that no answer of a model has", () =>
+  it.effect("refuses each call beyond the limit, and says with the last one how many more have no result", () =>
     Effect.gen(function* () {
-      for (const [count, kept] of [
-        [MODEL_TOOL_CALLS_MAX, MODEL_TOOL_CALLS_MAX],
-        [MODEL_TOOL_CALLS_MAX + 1, MODEL_TOOL_CALLS_MAX + 1],
-        [10_000, 2 * MODEL_TOOL_CALLS_MAX]
+      for (const [count, kept, more] of [
+        [MODEL_TOOL_CALLS_MAX, MODEL_TOOL_CALLS_MAX, undefined],
+        [MODEL_TOOL_CALLS_MAX + 1, MODEL_TOOL_CALLS_MAX + 1, undefined],
+        [2 * MODEL_TOOL_CALLS_MAX, 2 * MODEL_TOOL_CALLS_MAX, undefined],
+        [2 * MODEL_TOOL_CALLS_MAX + 1, 2 * MODEL_TOOL_CALLS_MAX, /The call behind it was not run either/u],
+        [10_000, 2 * MODEL_TOOL_CALLS_MAX, /The 9936 calls behind it were not run either/u]
       ] as const) {
         const { error, tool_calls } = yield* answering(double.manyToolCalls(count, "choir-exec"))
         assert.isUndefined(error)
@@ -201,6 +220,9 @@ describe("a hostile answer", () => {
           tool_calls.map(({ refused }) => refused?.includes(`more than ${MODEL_TOOL_CALLS_MAX} calls`) === true),
           Array.from({ length: kept }, (_, index) => index >= MODEL_TOOL_CALLS_MAX)
         )
+        const telling = tool_calls.flatMap(({ refused }, index) => (/behind/u.test(refused ?? "") ? [index] : []))
+        assert.deepStrictEqual(telling, more === undefined ? [] : [kept - 1])
+        if (more !== undefined) assert.match(tool_calls.at(-1)?.refused ?? "", more)
       }
     })
   )

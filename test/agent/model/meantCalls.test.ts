@@ -1,7 +1,7 @@
 /** The tool and the arguments that a call means, by what was offered. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Schema } from "effect"
-import { meantInput, meantName } from "#src/agent/model/meantCalls.ts"
+import { meantCalls, meantInput, meantName } from "#src/agent/model/meantCalls.ts"
 
 const OFFERED = ["choir-fs-write", "choir-fs-read", "weather-now", "weather_now", "a-b", "mcp-ping"]
 
@@ -90,5 +90,21 @@ describe("the arguments of a call", () => {
   it("stay as they are where their schema says nothing that is understood", () => {
     for (const schema of [undefined, null, true, [], { properties: 1 }, { type: "object", properties: { a: true } }])
       assert.deepStrictEqual(meantInput({ a: "1", b: null }, schema), { a: "1", b: null })
+  })
+})
+
+describe("calls in one", () => {
+  const several = (count: number) => ({
+    name: "multi_tool_use.parallel",
+    input: { tool_uses: Array.from({ length: count }, (_, n) => ({ recipient_name: "mcp-ping", parameters: { n } })) }
+  })
+
+  it("are counted as those of the whole answer, and none is lost without a word", () => {
+    const last = { name: "mcp-ping", input: {}, refused: "it is one too many", left_out: 3 }
+    const meant = meantCalls([several(66), last], [])
+    assert.lengthOf(meant, 64)
+    assert.deepStrictEqual(Object.keys(meant.at(-1) ?? {}), ["name", "input", "refused"])
+    assert.match(meant.at(-1)?.refused ?? "", /^your answer has more than 32 calls, .* The 6 calls behind it were not/u)
+    assert.isUndefined(meant[31]?.refused)
   })
 })

@@ -114,7 +114,14 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "chat-error-html": { error: ["http", /answered 502, a page of cloudflare$/u] },
   "chat-error-text": { error: ["http", /model runner has unexpectedly stopped/u] },
   "chat-error-text-whole": { error: ["http", /requires more system memory/u] },
+  "chat-function-call-done": { calls: written("old done") },
   "chat-function-call-old": { calls: written("old") },
+  "chat-function-null": {
+    calls: [
+      { name: "choir-fs-read", input: { path: "b" } },
+      { name: "", input: {} }
+    ]
+  },
   "chat-gemma-channel": { text: "Hello!", unheard: /angry|thought/u },
   "chat-harmony-name": { calls: written("harmony") },
   "chat-index-odd": {
@@ -160,6 +167,8 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "chat-think-end-inline": { text: "Hello!" },
   "chat-think-late": { text: "Let me see. Hello!", unheard: /angry|think/u },
   "chat-thought-tag": { text: "Hello!", unheard: /angry|thought/u },
+  "chat-tool-calls-object": { text: "no calls" },
+  "chat-tool-calls-object-whole": { text: "no calls" },
   "chat-two-finishes": { text: "first second" },
   "chat-type-missing": { text: "typed as text" },
   "chat-usage-odd": { text: "counted" },

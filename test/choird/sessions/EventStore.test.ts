@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Queue, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Queue, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import type { EventDraft } from "#schema/Event.ts"
@@ -12,6 +12,7 @@ import { BINDINGS, modelOutput, newTalk, notice, reply, rowOf, stores, Talk, use
 import { TAIL_PAGE_BYTES_MAX } from "#src/choird/sessions/snapshots.ts"
 import { EVENT_DEPTH_MAX } from "#src/shared/text/canonicalJson.ts"
 import { EVENT_BYTES_MAX } from "#src/shared/events/storedPayload.ts"
+import { refuseEvent } from "../../support/refusedEvent.ts"
 import { LAYER_MS_MAX } from "../../support/size.ts"
 
 const FLIPPED = "0".repeat(64)
@@ -174,30 +175,42 @@ describeEngines("EventStore", (it) => {
     }).pipe(Effect.provide(stores))
   )
 
-  it.effect(
-    "freezes a session whose events the database refuses for what they hold, with its words, and stores nothing",
-    () =>
+  for (const code of ["21000", "22P05", "22001", "23514", "54000"])
+    it.effect(`freezes a session whose events the database refuses for what they hold (${code}), with its words`, () =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const { append, verify } = yield* EventStore
+        const { append, unstored, verify } = yield* EventStore
         const talk = yield* halfStored
         const { session_id } = talk.caller
-        yield* sql.unsafe(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF NEW.session_id = '${session_id}' AND NEW.rev = 5 THEN
-          RAISE EXCEPTION 'character has no equivalent' USING ERRCODE = '22P05';
-        END IF;
-        RETURN NEW; END $$`)
-        yield* sql.unsafe(
-          "CREATE TRIGGER refuse BEFORE INSERT ON choir_control.session_events FOR EACH ROW EXECUTE FUNCTION refuse()"
-        )
+        const allow = yield* refuseEvent(session_id, 5, code, "character has no equivalent")
         const reply = yield* append(talk.caller, talk.heartbeat(3))
-        yield* sql.unsafe("DROP FUNCTION refuse CASCADE")
+        yield* allow
         assert.strictEqual(reply.action, "CONFLICT")
         const { frozen_reason } = yield* rowOf(talk)
         assert.match(frozen_reason ?? "", /^the database refuses the events 4 to 6: .*character has no equivalent/u)
         assert.deepStrictEqual(yield* verify(session_id), { ok: true, events: 3, head: talk.hash(3) })
+        assert.deepStrictEqual(yield* unstored, [])
       }).pipe(Effect.provide(stores))
-  )
+    )
+
+  for (const code of ["42703", "42501", "25006", "XX001"])
+    it.effect(
+      `keeps a session whose events the database does not take for another reason (${code}), and names it`,
+      () =>
+        Effect.gen(function* () {
+          const { append, unstored } = yield* EventStore
+          const talk = yield* halfStored
+          const { agent_id, session_id } = talk.caller
+          const allow = yield* refuseEvent(session_id, 5, code, "something is missing")
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(append(talk.caller, talk.heartbeat(3)))))
+          const [named, ...others] = yield* unstored
+          assert.deepStrictEqual([named?.agent_id, others], [agent_id, []])
+          assert.match(named?.problem ?? "", /something is missing/u)
+          assert.isNull((yield* rowOf(talk)).frozen_reason)
+          yield* allow
+          assert.strictEqual((yield* append(talk.caller, talk.heartbeat(3))).action, "OK")
+          assert.deepStrictEqual(yield* unstored, [])
+        }).pipe(Effect.provide(stores))
+    )
 
   it.effect("fences a caller whose session there is not", () =>
     Effect.gen(function* () {

@@ -9,6 +9,7 @@ import type { Undeliverable, Unread } from "#src/choird/queues/Outbox.ts"
 import type { Crowd } from "#src/choird/queues/outboxRoom.ts"
 import { lowText } from "#src/choird/retention/DiskGuard.ts"
 import { overQuotaText, type Usage } from "#src/choird/retention/WorkspaceUsage.ts"
+import type { Unstored } from "#src/choird/sessions/appendPatches.ts"
 import type { RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
 import { DISK_FIX } from "#src/shared/config/diskLimit.ts"
 import { loopbackModels } from "#src/shared/config/offlineEndpoint.ts"
@@ -75,6 +76,9 @@ export const crowdedText = ({ agent_id, count, dm }: Crowd) =>
 const orphansText = ([agent_id, count]: readonly [AgentId, number]): string =>
   `${count} ${count === 1 ? "job" : "jobs"} of ${agent_id} ended without the work summary that ${count === 1 ? "its" : "their"} profile requires (choirctl session orphans ${agent_id})`
 
+const unstoredText = ({ agent_id, problem }: Unstored): string =>
+  `the database does not take the events of ${agent_id}, which keeps them and tries again: ${problem}`
+
 /** Warnings about agents: an older configuration, a crash, and any other reason that a view gives. */
 const agentWarnings = (views: ReadonlyArray<AgentView>, version: number): ReadonlyArray<string> => [
   ...views.flatMap((view) =>
@@ -103,6 +107,7 @@ export interface StatusFacts {
   /** Pairing codes that strangers ended. */
   readonly pairings: ReadonlyArray<string>
   readonly agents: ReadonlyArray<AgentView>
+  readonly unstored: ReadonlyArray<Unstored>
   /** The part that comes from the database; absent while it does not answer. */
   readonly stored?: {
     readonly undeliverable: ReadonlyArray<Undeliverable>
@@ -116,6 +121,7 @@ export interface StatusFacts {
 /** The warnings in the order in which an operator should read them. */
 export const statusWarnings = ({ config, stored, ...facts }: StatusFacts): ReadonlyArray<string> => [
   ...(stored === undefined ? [NO_ANSWER] : []),
+  ...facts.unstored.map(unstoredText),
   ...facts.host,
   ...(facts.disk?.low === true ? [diskNote(facts.home, facts.disk)] : []),
   ...quotaWarnings(config, facts.usage),

@@ -19,6 +19,7 @@ import { Retention } from "#src/choird/retention/Retention.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/ContainerRuntime.ts"
+import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { hostWarnings } from "#src/shared/files/hostProblems.ts"
@@ -94,6 +95,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   const browser = yield* BrowserWorker
   const config = yield* ConfigStore
   const database = yield* Database
+  const events = yield* EventStore
   const guard = yield* DiskGuard
   const health = yield* GatewayHealth
   const lifecycle = yield* Lifecycle
@@ -120,6 +122,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
   return Effect.gen(function* () {
     const { config: running, version } = yield* config.current
     const views = yield* lifecycle.list
+    const alive = new Set(views.flatMap(({ agent_id, session_id }) => (session_id === null ? [] : [agent_id])))
     const gateways = gatewayRows(running, yield* health.all)
     const { kind, pgvector, version: postgres } = database
     const ok = yield* database.answers
@@ -149,6 +152,7 @@ export const makeStatus = Effect.fnUntraced(function* (choirdVersion: string) {
         gateways,
         pairings: yield* pairings.problems,
         agents: views,
+        unstored: (yield* events.unstored).filter(({ agent_id }) => alive.has(agent_id)),
         ...(ok ? { stored: yield* stored } : {})
       })
     }
