@@ -1,4 +1,4 @@
-import type { RetentionConfig } from "#schema/Config.ts"
+import type { RetentionConfig } from "#schema/Retention.ts"
 
 const MIB = 1024 ** 2
 
