@@ -47,7 +47,10 @@ describe("the text of an offered skill", () => {
 
   it("says so where a skill names no tools, and so may only read", () => {
     const unnamed = textOf({ "SKILL.md": TEXT.replace(/^allowed-tools.*\n/mu, "") })
-    assert.match(unnamed, /^tools that it may use: choir\.fs\.read, choir\.fs\.find, choir\.fs\.search\. It names none, .*--tools/mu)
+    assert.match(
+      unnamed,
+      /^tools that it may use: choir\.fs\.read, choir\.fs\.find, choir\.fs\.search\. It names none, .*--tools/mu
+    )
     assert.notInclude(textOf({ "SKILL.md": TEXT }), "It names none")
   })
 
