@@ -5,11 +5,11 @@ import ranks from "gpt-tokenizer/bpeRanks/o200k_base"
 import { defineConfig, type Plugin } from "rolldown"
 import { packVocabulary } from "./src/agent/model/Vocabulary.ts"
 import { CODE, MAIL, MAIL_READER } from "./src/shared/program/compiledProgram.ts"
+import { JSON_READER, JSON_READER_MODULE } from "./tools/jsonReader.ts"
 
 const BANNER = "#!/usr/bin/env node"
 /** The build makes everything in a folder of its own first. */
 const DIST = process.env["CHOIR_DIST"] ?? "dist"
-const JSON_READER = "jsonc-parser"
 const EXTERNAL = [
   /^@electric-sql\//,
   "@vscode/ripgrep",
@@ -191,11 +191,9 @@ const program = (name: string, input: string, plugins: ReadonlyArray<Plugin> = [
     }
   })
 
-/** The reader of JSON in the form that can be bundled: a sandbox has no packages. */
 const jsonReader: Plugin = {
   name: "json reader",
-  resolveId: (id) =>
-    id === JSON_READER ? join(dirname(fileURLToPath(import.meta.resolve(JSON_READER))), "../esm/main.js") : undefined
+  resolveId: (id) => (id === JSON_READER ? JSON_READER_MODULE : undefined)
 }
 
 /** The agent itself as one function, which src/shared/program/compiledProgram.ts runs in the form that V8 compiled it to. */

@@ -12,7 +12,7 @@ import { SkillGrade, SkillReport } from "./SkillCheck.ts"
 import { ExecutionClass } from "./SkillContract.ts"
 import { SkillTier } from "./SkillRegistryEntry.ts"
 import { TriedSkill, TriedTool } from "./ContainedTrial.ts"
-import { AddedSkill, AddSkill, OfferSkill, SKILL_BUNDLE_FILES_MAX, SkillFile, SkillOffer } from "./SkillOffer.ts"
+import { AddedSkill, AddSkill, OfferSkill, TRIED_FILES_MAX, SkillFile, SkillOffer } from "./SkillOffer.ts"
 
 export const AgentDetail = Schema.Struct({
   agent_id: AgentId,
@@ -214,9 +214,9 @@ export const TrySkill = Schema.Struct({
   skill: Schema.Union([SkillName, SkillSpec]),
   input: Schema.optionalKey(Schema.Json),
   model: Schema.optionalKey(ResourceName),
-  files: Schema.Array(SkillFile).check(Schema.isMaxLength(SKILL_BUNDLE_FILES_MAX)),
+  files: Schema.Array(SkillFile).check(Schema.isMaxLength(TRIED_FILES_MAX)),
   /** The other files of a written skill's folder, which it may read while it is at work. */
-  references: Schema.optionalKey(Schema.Array(SkillFile).check(Schema.isMaxLength(SKILL_BUNDLE_FILES_MAX)))
+  references: Schema.optionalKey(Schema.Array(SkillFile).check(Schema.isMaxLength(TRIED_FILES_MAX)))
 })
 
 export const SkillApi = HttpApiGroup.make("skills").add(

@@ -15,6 +15,8 @@ import { Port } from "./Port.ts"
 import { RequestTemplate } from "./RequestTemplate.ts"
 import { dmList, DmNames } from "./ResourceBindings.ts"
 import { BINDINGS, NAMED_BINDINGS } from "./Resources.ts"
+import { RetentionConfig } from "./Retention.ts"
+import { Telemetry } from "./Telemetry.ts"
 import { HttpTransport } from "./Transport.ts"
 import { Url } from "./Url.ts"
 import { Stt, Tts, VoiceProfile } from "./Voice.ts"
@@ -190,33 +192,6 @@ export const ApprovalsConfig = Schema.Struct({
   confirm_external: withDefault(Schema.Literals(["never", "tainted", "always"]), "never")
 })
 
-const Days = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 36_500 }))
-const Mebibytes = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_073_741_824 }))
-
-/** How long growing data is kept, and how much room it may take (docs/retention.md). `null` means unlimited. */
-export const RetentionConfig = Schema.Struct({
-  session_mb: withDefault(Mebibytes, 4096),
-  sessions_days: withDefault(Schema.NullOr(Days), 90),
-  archives_days: withDefault(Schema.NullOr(Days), 730),
-  archives_mb: withDefault(Schema.NullOr(Mebibytes), 10_240),
-  messages_days: withDefault(Days, 90),
-  unread_days: withDefault(Schema.NullOr(Days), 365),
-  approvals_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 30, maximum: 36_500 })), 365),
-  call_results_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 7, maximum: 36_500 })), 30),
-  snapshots_days: withDefault(Days, 7),
-  /** At least as long as the history that the choice of jobs looks at. */
-  runs_days: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 90, maximum: 36_500 })), 365),
-  audit_days: withDefault(Days, 365),
-  config_versions: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 10, maximum: 100_000 })), 500),
-  logs_days: withDefault(Schema.NullOr(Days), 365),
-  logs_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 16, maximum: 1_048_576 })), 1024),
-  unused_days: withDefault(Schema.NullOr(Days), 30),
-  workspace_mb: withDefault(Schema.NullOr(Mebibytes), 10_240),
-  disk_free_mb: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_073_741_824 })), 2048),
-  disk_free_percent: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 50 })), 5)
-})
-export type RetentionConfig = typeof RetentionConfig.Type
-
 const AgentDefaults = Schema.Struct({
   workspace: ResourceName,
   llm: ResourceName,
@@ -234,36 +209,13 @@ export const AgentWeb = Schema.Literals(["off", "fetch", "browse"])
 export const Agent = Schema.Struct({ repo: Repo, defaults: AgentDefaults, web: withDefault(AgentWeb, "browse") })
 export type Agent = typeof Agent.Type
 
-/** A port of this host, for its own programs alone. */
-const LoopbackListen = Schema.String.check(
-  Schema.isPattern(
-    /^(?:127\.0\.0\.1|localhost|\[::1\]):(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/u,
-    { message: "must be a loopback address and a port, such as 127.0.0.1:9464" }
-  )
-)
-
-/**
- * Where telemetry goes besides the log files. A collector's secret is sent to it as a bearer token; a scraper sends that of
- * Prometheus, or the token that choird makes.
- */
-const Telemetry = Schema.Struct({
-  otlp: Schema.optionalKey(
-    Schema.Struct({
-      endpoint: Url,
-      secret: Schema.optionalKey(SecretName),
-      interval_ms: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1000, maximum: 600_000 })), 10_000)
-    })
-  ),
-  prometheus: Schema.optionalKey(Schema.Struct({ listen: LoopbackListen, secret: Schema.optionalKey(SecretName) }))
-})
-
 /** Milliseconds between two beats, tries or checks. */
 export const IntervalMs = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 600_000 }))
 
-/** The shape alone; {@link Config} adds the references. */
 /** Authorities that choird, choirctl and agents trust besides those that Node knows. */
 export const Tls = Schema.Struct({ ca_file: Schema.optionalKey(HostPath) })
 
+/** The shape alone; {@link Config} adds the references. */
 const ConfigShape = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String),
   global_repo: Repo,

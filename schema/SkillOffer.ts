@@ -6,9 +6,12 @@ import { SkillName } from "./Skill.ts"
 import { SkillReport } from "./SkillCheck.ts"
 
 /** Files of one skill that is brought from elsewhere. */
-export const SKILL_BUNDLE_FILES_MAX = 128
-/** All of its files. They have to fit a request, in base64. */
-export const SKILL_BUNDLE_BYTES_MAX = 512 * 1024
+export const SKILL_BUNDLE_FILES_MAX = 512
+/** All of its files: fonts, schemas and templates of the best known skills fit. */
+export const SKILL_BUNDLE_BYTES_MAX = 8 * 1024 * 1024
+/** Files that a trial of a skill is given, twice: what it works on, and the other files of its folder. */
+export const TRIED_FILES_MAX = 128
+export const TRIED_BYTES_MAX = 512 * 1024
 /** Characters of the text that says where it is from. */
 const FROM_CHARS_MAX = 2048
 

@@ -21,6 +21,7 @@ import { configuredDatabase } from "./database/configuredDatabase.ts"
 import { Database } from "./database/Database.ts"
 import { layerGateways } from "./gateway/layerGateways.ts"
 import type { HomeRecord } from "#src/shared/files/homeRecord.ts"
+import { HOME_FOLDERS } from "#src/shared/files/homeFolder.ts"
 import { folderWords, hostWarnings } from "#src/shared/files/hostProblems.ts"
 import { CONFIG_FILE, LAST_GOOD_FILE } from "#src/shared/config/configFiles.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
@@ -51,9 +52,6 @@ const step =
       return result
     })
 
-/** Makes the folders of docs/operating.md that a home lacks, for its owner alone. */
-const FOLDERS = ["socks", "socks/agents", "repos", "logs", "logs/archive", "data", "images", "archive", "outgoing"]
-
 class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWritable", {
   path: Schema.String,
   /** A predicate. */
@@ -64,10 +62,10 @@ class HomeNotWritable extends Schema.TaggedError<HomeNotWritable>()("HomeNotWrit
   }
 }
 
-/** Makes the folders and the record of a home that lacks them. */
+/** Makes the folders, for their owner alone, and the record of a home that lacks them. */
 const makeFolders = (home: string, record: HomeRecord | undefined) =>
   Effect.gen(function* () {
-    for (const folder of FOLDERS) {
+    for (const folder of HOME_FOLDERS) {
       const path = join(home, folder)
       yield* Effect.try({
         try: () => mkdirSync(path, { recursive: true, mode: 0o700 }),

@@ -2,6 +2,8 @@
 import { Clock, Effect, Runtime, Schema } from "effect"
 import {
   clockProblem,
+  fileSizeProblem,
+  homeWriteProblem,
   type HostProblem,
   longHomeProblem,
   openFilesProblem,
@@ -34,6 +36,8 @@ export const hostFits = Effect.fn("hostFits")(function* (home: string) {
   yield* refused(procProblem())
   yield* refused(longHomeProblem(home))
   yield* refused(openFilesProblem())
+  yield* refused(fileSizeProblem())
+  yield* refused(homeWriteProblem(home))
   yield* refused(temporaryProblem())
   yield* refused(clockProblem(yield* Clock.currentTimeMillis), true)
 })

@@ -1,5 +1,5 @@
 /** choird on hosts that are prepared wrongly: each start works, or ends at once with a sentence that says how to fix it. */
-import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs"
+import { cpSync, lstatSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,10 +7,24 @@ import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { spawnChoirctl } from "../support/choirctl.ts"
 import { whyNotRoot } from "../support/packages.ts"
-import { HOST_START_MS_MAX, makePlace, startOn, WRONG_HOSTS } from "../support/wrongHosts.ts"
+import { doctorOn, HOST_START_MS_MAX, makePlace, startOn } from "../support/onWrongHost.ts"
+import { WRONG_HOSTS } from "../support/wrongHosts.ts"
 
 const left = whyNotRoot("starts on hosts that are prepared wrongly")
 const INIT = ["init", "--model-provider", "offline", "--runtime", "process", "--brief"]
+
+/** Seconds of the processor that a refusal may take, however busy this machine is. */
+const REFUSAL_CPU_S_MAX = 2
+
+/** When a file of an embedded database was last written, wherever the home is now. */
+const databaseWritten = ({ work }: { readonly work: string }): number =>
+  Math.max(
+    0,
+    ...readdirSync(work, { recursive: true, encoding: "utf8" })
+      .filter((path) => /(?:^|\/)data\//u.test(path))
+      .map((path) => lstatSync(join(work, path)))
+      .map((stat) => (stat.isFile() ? stat.mtimeMs : 0))
+  )
 
 /** A home as `choirctl init` makes it, of which each host has a copy that knows no other place. */
 const template = mkdtempSync(join(tmpdir(), "choir-host-"))
@@ -27,15 +41,36 @@ describe.skipIf(left !== undefined)("a host that", () => {
     assert.isAbove(WRONG_HOSTS.length, 15)
   })
 
-  it.live.each(WRONG_HOSTS)("$name: choird works, or says how to fix it", (host) =>
+  it.live.each(WRONG_HOSTS)("$name: choird works, or says at once how to fix it", (host) =>
     Effect.gen(function* () {
-      const { code, output } = yield* startOn(host, yield* makePlace(template))
+      const place = yield* makePlace(template)
+      const written = databaseWritten(place)
+      const { code, cpu_s, output } = yield* startOn(host, place)
       const { expected } = host
       assert.strictEqual(code, "works" in expected ? undefined : expected.code, output)
       if (expected.says !== undefined) assert.match(output, expected.says)
       // Neither a stack nor a bug is an answer to a host.
       assert.notMatch(output, /\n\s+at |INTERNAL|\[object Object\]/u)
+      if ("works" in expected) return
+      assert.isBelow(cpu_s ?? Infinity, REFUSAL_CPU_S_MAX)
+      // Only a start that works waits for its database.
+      assert.notInclude(output, "Postgres is connected")
+      if (expected.byDatabase !== true) assert.isAtMost(databaseWritten(place), written)
     }).pipe(Effect.scoped)
+  )
+
+  it.live.each(WRONG_HOSTS)(
+    "$name: choirctl doctor finds nothing that keeps choird from its work, or says it",
+    (host) =>
+      Effect.gen(function* () {
+        const { code, output } = yield* doctorOn(host, yield* makePlace(template))
+        const { doctor, expected } = host
+        if ("works" in expected) assert.strictEqual(code, 0, output)
+        else assert.notStrictEqual(code, 0, output)
+        const says = doctor ?? expected.says
+        if (says !== undefined) assert.match(output, says)
+        assert.notMatch(output, /\n\s+at |INTERNAL|\[object Object\]/u)
+      }).pipe(Effect.scoped)
   )
 })
 

@@ -176,9 +176,9 @@ export const HOSTILE_FOLDERS: ReadonlyArray<
   ],
   [
     "a huge file",
-    { "SKILL.md": skill("x", tools("Read")), "a.bin": new Uint8Array(2_000_000) },
+    { "SKILL.md": skill("x", tools("Read")), "a.bin": new Uint8Array(9_000_000) },
     "(all files)",
-    /more than 524288 bytes/u
+    /more than 8\.0 MiB/u
   ],
   [
     "thousands of files",
@@ -187,7 +187,7 @@ export const HOSTILE_FOLDERS: ReadonlyArray<
       ...Object.fromEntries(Array.from({ length: 3000 }, (_, at) => [`f/${at}`, ""]))
     },
     "(all files)",
-    /more than 128 files/u
+    /more than 512 files/u
   ]
 ]
 

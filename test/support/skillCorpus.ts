@@ -30,7 +30,8 @@ const [WRITE, EDIT, SEARCH, FIND, EXEC] = [
   "choir.fs.find",
   "choir.exec"
 ] as const
-const noTools: Outcome = { path: "SKILL.md", reason: /allowed-tools is missing/u }
+/** Of a skill that names no tools, as most public ones. */
+const ONLY_READS: Outcome = [READ, FIND, SEARCH]
 const refused = (reason: RegExp, path = "SKILL.md"): Outcome => ({ path, reason })
 
 /** Fifty folders. */
@@ -38,7 +39,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
   [
     "pdf-forms",
     { "SKILL.md": skill("pdf-forms", "license: Proprietary\n"), "scripts/fill.py": SCRIPT, "reference.md": "# Fields" },
-    noTools
+    ONLY_READS
   ],
   [
     "spreadsheet",
@@ -114,7 +115,7 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
     },
     [EXEC, WRITE]
   ],
-  ["brainstorm", { "SKILL.md": skill("brainstorm", "") }, noTools],
+  ["brainstorm", { "SKILL.md": skill("brainstorm", "") }, ONLY_READS],
   [
     "test-first",
     { "SKILL.md": skill("test-first", tools("Read Edit Bash")), "anti-patterns.md": "# Do not" },
@@ -243,15 +244,11 @@ export const PUBLIC_SKILLS: ReadonlyArray<readonly [name: string, Folder, Outcom
     "too-many-files",
     {
       "SKILL.md": skill("too-many-files", tools("Read")),
-      ...Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`data/${at}.txt`, "x"]))
+      ...Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`data/${at}.txt`, "x"]))
     },
-    refused(/more than 128 files/u, "(all files)")
+    refused(/more than 512 files/u, "(all files)")
   ],
-  [
-    "big-asset",
-    { "SKILL.md": skill("big-asset", tools("Read")), "assets/font.ttf": new Uint8Array(600_000) },
-    refused(/more than 524288 bytes/u, "(all files)")
-  ],
+  ["big-asset", { "SKILL.md": skill("big-asset", tools("Read")), "assets/font.ttf": new Uint8Array(600_000) }, [READ]],
   ["long-text", { "SKILL.md": skill("long-text", tools("Read"), "word ".repeat(5000)) }, [READ]],
   [
     "spaces in names",

@@ -1,23 +1,19 @@
 /**
  * Hosts that are prepared wrongly, each in namespaces of its own, with mounts, limits, users and variables of its own, in which the built
- * programs run as they are.
+ * programs run as they are (onWrongHost.ts).
  */
-import { spawn } from "node:child_process"
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
-import { CHOIRD_NODE_FLAGS } from "#src/choirctl/daemon/choirdProgram.ts"
-import { BUNDLES } from "./bundles.ts"
-import { putDatabase } from "./engines.ts"
-
-/** How long a start may take on a machine that runs many tests; it ends or works in a tenth of it on a quiet one. */
-export const HOST_START_MS_MAX = 20_000
-
-/** How long a choird that works may take to end. */
-const HOST_STOP_MS_MAX = 10_000
 
 /** A user that this machine does not have. */
-const STRANGER = 12_345
+export const STRANGER = 12_345
+
+/** How choird ends on such a host. */
+interface Refusal {
+  readonly code: number
+  readonly says: RegExp
+  /** Only the database can say it, so that its engine is started before. */
+  readonly byDatabase?: true
+}
 
 export interface WrongHost {
   /** What is wrong, as the name of a test. */
@@ -36,97 +32,9 @@ export interface WrongHost {
   /** The command line after the program's name, `--home $home` by default. */
   readonly args?: (place: { readonly home: string; readonly work: string }) => ReadonlyArray<string>
   /** How it must end, or that it works and what it says beside that. */
-  readonly expected: { readonly code: number; readonly says: RegExp } | { readonly works: true; readonly says?: RegExp }
-}
-
-/** How a start ended. `code` is undefined for one that works. */
-export interface Started {
-  readonly code: number | string | undefined
-  readonly output: string
-  readonly seconds: number
-}
-
-/** A home and a folder beside it, both gone with the scope. Its paths are those of a home that `choirctl init` made. */
-export const makePlace = (template: string) =>
-  Effect.gen(function* () {
-    const work = yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        // Where every user may go, which is not so of the disk of the other tests.
-        const folder = mkdtempSync("/tmp/choir-host-")
-        chmodSync(folder, 0o755)
-        return folder
-      }),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-    )
-    const home = join(work, "home")
-    cpSync(template, home, { recursive: true, preserveTimestamps: true })
-    for (const name of ["config.json", "home.json"]) {
-      const file = join(home, name)
-      writeFileSync(file, readFileSync(file, "utf8").replaceAll(template, home))
-    }
-    rmSync(join(home, "data"), { recursive: true })
-    yield* putDatabase(home)
-    return { home, work }
-  })
-
-const READY = "choird ready in"
-
-/** Starts choird on such a host until it takes commands or ends. */
-export const startOn = (host: WrongHost, place: { readonly home: string; readonly work: string }) =>
-  Effect.callback<Started>((resume) => {
-    const { args = ({ home }) => ["--home", home], env, prepare = "", unshare = [], user } = host
-    const variables = { HOME: "/root", CHOIR_LOG: "stderr", ...env?.(place) }
-    const set = Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
-    const cache = process.env["NODE_COMPILE_CACHE"]
-    const kept = [`PATH=${process.env["PATH"]}`, ...(cache === undefined ? [] : [`NODE_COMPILE_CACHE=${cache}`])]
-    const as = user === undefined ? [] : ["setpriv", `--reuid=${user}`, `--regid=${user}`, "--clear-groups"]
-    const program = [process.execPath, ...CHOIRD_NODE_FLAGS, join(BUNDLES, "choird.js"), ...args(place)]
-    const owner = user === undefined ? "" : `chown -R ${user}:${user} "$home"\n`
-    const script = `set -e\n${owner}${prepare}\nexec "$@"`
-    const line = ["--mount", ...(unshare.length === 0 ? [] : ["--fork", ...unshare]), "/bin/sh", "-c", script, "sh"]
-    const began = performance.now()
-    const child = spawn("unshare", [...line, ...as, "env", "-i", ...kept, ...set, ...program], {
-      env: { ...process.env, home: place.home, work: place.work, STRANGER: String(STRANGER) },
-      stdio: ["ignore", "pipe", "pipe"],
-      // A group of its own, which is signalled whole: a change of the user takes away every other tie.
-      detached: true
-    })
-    const exited = new Promise((resolve) => child.once("exit", resolve))
-    let output = ""
-    const ended = (code: Started["code"]) => {
-      const seconds = (performance.now() - began) / 1000
-      signalGroup(child.pid, "SIGTERM")
-      const killing = setTimeout(() => signalGroup(child.pid, "SIGKILL"), HOST_STOP_MS_MAX)
-      void exited.then(() => {
-        clearTimeout(killing)
-        resume(Effect.succeed({ code, output, seconds }))
-      })
-    }
-    const keep = (part: Buffer) => {
-      const before = output.includes(READY)
-      output += part.toString()
-      if (!before && output.includes(READY)) ended(undefined)
-    }
-    child.stdout.on("data", keep)
-    child.stderr.on("data", keep)
-    child.once("exit", (code, signal) =>
-      setImmediate(() => ended(output.includes(READY) ? undefined : (code ?? signal ?? "unknown")))
-    )
-    return Effect.sync(() => signalGroup(child.pid, "SIGKILL"))
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: HOST_START_MS_MAX + HOST_STOP_MS_MAX,
-      orElse: () => Effect.die(new Error(`choird neither works nor ends within ${HOST_START_MS_MAX / 1000} s`))
-    })
-  )
-
-/** Signals whatever is left of a start. */
-const signalGroup = (pid: number | undefined, signal: NodeJS.Signals) => {
-  try {
-    if (pid !== undefined) process.kill(-pid, signal)
-  } catch {
-    // Nothing is.
-  }
+  readonly expected: Refusal | { readonly works: true; readonly says?: RegExp }
+  /** What `choirctl doctor` says there, where it is not what choird says. */
+  readonly doctor?: RegExp
 }
 
 /** The hosts, and how Choir must meet each. */
@@ -188,7 +96,9 @@ export const WRONG_HOSTS: ReadonlyArray<WrongHost> = [
   {
     name: "has the home on a full disk",
     prepare: `cp -a "$home" "$work/kept"; mount -t tmpfs -o size=1m,mode=700 none "$home"; rm -r "$work/kept/data"; cp -a "$work/kept/." "$home/"`,
-    expected: { code: 75, says: /ENOSPC.*Free some space on its disk/u }
+    // How much room a database needs only its engine knows.
+    expected: { code: 75, says: /ENOSPC.*Free some space on its disk/u, byDatabase: true },
+    doctor: /fail +disk .* free on the disk of .*To fix it: .*delete other files on this disk/u
   },
   {
     name: "has a home whose path has 66 bytes",
@@ -308,7 +218,7 @@ export const WRONG_HOSTS: ReadonlyArray<WrongHost> = [
     name: "has a database of another user in the home",
     user: STRANGER,
     prepare: `chown -R 0:0 "$home/data"`,
-    expected: { code: 75, says: /Permission denied|EACCES[^]*chown -R/u }
+    expected: { code: 78, says: /data belongs to another user.*chown -R 12345/u }
   },
   {
     name: "has lost the folder in which choird is started",
@@ -318,12 +228,13 @@ export const WRONG_HOSTS: ReadonlyArray<WrongHost> = [
   {
     name: "has a PATH without the programs of the system",
     env: () => ({ PATH: "/nonexistent" }),
-    expected: { code: 78, says: /flock is not in PATH \(apt install util-linux, or correct PATH\)/u }
+    expected: { code: 78, says: /flock is not in PATH \(apt install util-linux, or correct PATH\)/u },
+    doctor: /flock is not in PATH\. To fix it: apt install util-linux, or correct PATH/u
   },
   {
     name: "lets a process write small files alone",
     prepare: `rm -r "$home/data"; ulimit -f 100`,
-    expected: { code: 75, says: /EFBIG.*ulimit -f unlimited/u }
+    expected: { code: 78, says: /files of at most .* here.*ulimit -f unlimited/u }
   },
   {
     name: "names a file of authorities that is not there",

@@ -5,7 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { ResourceName } from "#schema/Ids.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
-import { skillFolderFiles } from "#src/choirctl/home/skillFolderFiles.ts"
+import { skillFolderFiles, TRIED } from "#src/choirctl/home/skillFolderFiles.ts"
 import { skillRepository } from "#src/choirctl/home/skillRepository.ts"
 import { triedSkillText } from "#src/choirctl/render/trials.ts"
 import { EXIT, failed, Unsuccessful, usageError } from "#src/choirctl/terminal/failure.ts"
@@ -52,7 +52,7 @@ const skillOf = Effect.fnUntraced(function* (given: string) {
   const file = yield* fileAt(given)
   if (file !== undefined) {
     const skill = yield* readGiven(file)
-    const folder = basename(file) === SKILL_FILE ? yield* skillFolderFiles(dirname(resolve(file))) : []
+    const folder = basename(file) === SKILL_FILE ? yield* skillFolderFiles(dirname(resolve(file)), TRIED) : []
     const references = folder.filter(({ path }) => path !== SKILL_FILE)
     return { skill, ...(references.length === 0 ? {} : { references }) }
   }
@@ -88,7 +88,7 @@ export const skillTry = Command.make(
       ...named,
       ...(Option.isSome(input) ? { input: yield* inputOf(input.value) } : {}),
       ...(Option.isSome(model) ? { model: model.value } : {}),
-      files: Option.isSome(files) ? yield* skillFolderFiles(files.value) : []
+      files: Option.isSome(files) ? yield* skillFolderFiles(files.value, TRIED) : []
     }
     const id = yield* agentOf(agent)
     const name = typeof named.skill === "string" ? named.skill : named.skill.name

@@ -1,7 +1,8 @@
 /** All checks of `choirctl doctor`. */
 import { existsSync } from "node:fs"
 import { Cause, Effect, Exit, Option, Schema } from "effect"
-import { type Config, RetentionConfig } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
+import { RetentionConfig } from "#schema/Retention.ts"
 import type { SystemStatus } from "#schema/SystemApi.ts"
 import { searchText } from "#src/choirctl/render/memory.ts"
 import { ask, askStatus } from "#src/choirctl/client/ask.ts"

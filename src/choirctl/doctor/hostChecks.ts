@@ -11,7 +11,10 @@ import { initHint } from "#src/shared/files/homeFolder.ts"
 import { homePlacement, placementFix, placementProblem } from "#src/shared/files/homeRecord.ts"
 import {
   clockProblem,
+  fileSizeProblem,
+  flockProblem,
   type HostProblem,
+  homeWriteProblem,
   longHomeProblem,
   noexecProblem,
   openFilesProblem,
@@ -55,7 +58,11 @@ export const homeCheck = (home: string): Effect.Effect<Check> =>
   Effect.sync(() => {
     const stat = lstatSync(home, { throwIfNoEntry: false })
     if (stat === undefined) return check("home", "fail", `${home} does not exist`, initHint(home))
+    if (stat.isSymbolicLink())
+      return check("home", "fail", `${home} is a symbolic link`, "name the folder that it leads to")
     const mode = stat.mode & 0o777
+    const unwritable = homeWriteProblem(realpathSync(home))
+    if (unwritable !== undefined) return check("home", "fail", unwritable.problem, unwritable.fix)
     return stat.isDirectory() && mode === 0o700
       ? check("home", "ok", home)
       : check(
@@ -70,7 +77,14 @@ export const homeCheck = (home: string): Effect.Effect<Check> =>
 
 /** A check of what choird needs of its host, which is said only where it is missing, but for a first word that all is there. */
 export const hostChecks = Effect.fnUntraced(function* (home: string) {
-  const refusals = [procProblem(), openFilesProblem(), temporaryProblem(), clockProblem(yield* Clock.currentTimeMillis)]
+  const refusals = [
+    procProblem(),
+    flockProblem(),
+    openFilesProblem(),
+    fileSizeProblem(),
+    temporaryProblem(),
+    clockProblem(yield* Clock.currentTimeMillis)
+  ]
   const there = statSync(home, { throwIfNoEntry: false }) !== undefined
   const real = there ? realpathSync(home) : home
   const warnings = [timeZoneProblem(), ...(there ? [noexecProblem(join(real, "images"))] : [])]

@@ -5,7 +5,14 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { Effect, Result } from "effect"
-import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX, type SkillFile } from "#schema/SkillOffer.ts"
+import {
+  SKILL_BUNDLE_BYTES_MAX,
+  SKILL_BUNDLE_FILES_MAX,
+  type SkillFile,
+  TRIED_BYTES_MAX,
+  TRIED_FILES_MAX
+} from "#schema/SkillOffer.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 import { descriptorPath, openFolder } from "#src/shared/files/nofollow.ts"
 import { failed, usageError } from "#src/choirctl/terminal/failure.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
@@ -19,7 +26,19 @@ const LEFT_OUT = new Set([".git"])
 
 const OPEN = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
+interface Limits {
+  readonly files: number
+  readonly bytes: number
+}
+
+/** Of a skill that is added. */
+const ADDED: Limits = { files: SKILL_BUNDLE_FILES_MAX, bytes: SKILL_BUNDLE_BYTES_MAX }
+
+/** Of a folder that a trial is given. */
+export const TRIED: Limits = { files: TRIED_FILES_MAX, bytes: TRIED_BYTES_MAX }
+
 interface Walk {
+  readonly limits: Limits
   readonly files: Array<SkillFile>
   readonly problems: Array<string>
   bytes: number
@@ -39,7 +58,7 @@ const readOne = (walk: Walk, place: string, path: string) => {
     const stat = fstatSync(file)
     if (!stat.isFile() || stat.nlink > 1) return walk.problems.push(`${path}: it changed while it was read`)
     walk.bytes += stat.size
-    if (walk.bytes > SKILL_BUNDLE_BYTES_MAX) return
+    if (walk.bytes > walk.limits.bytes) return
     const bytes = readFileSync(file).subarray(0, stat.size)
     const executable = (stat.mode & constants.S_IXUSR) !== 0
     return walk.files.push({ path, executable, base64: bytes.toString("base64") })
@@ -48,8 +67,8 @@ const readOne = (walk: Walk, place: string, path: string) => {
   }
 }
 
-const isOver = ({ bytes, entries, files }: Walk) =>
-  bytes > SKILL_BUNDLE_BYTES_MAX || entries > ENTRIES_MAX || files.length > SKILL_BUNDLE_FILES_MAX
+const isOver = ({ bytes, entries, files, limits }: Walk) =>
+  bytes > limits.bytes || entries > ENTRIES_MAX || files.length > limits.files
 
 const walkFolder = (walk: Walk, root: number, names: ReadonlyArray<string>): void => {
   const folder = openFolder(root, names, { create: false })
@@ -73,14 +92,14 @@ const walkFolder = (walk: Walk, root: number, names: ReadonlyArray<string>): voi
   }
 }
 
-const limitProblem = ({ bytes, entries, files }: Walk): string | undefined => {
-  if (bytes > SKILL_BUNDLE_BYTES_MAX) return `more than ${SKILL_BUNDLE_BYTES_MAX} bytes`
-  if (files.length > SKILL_BUNDLE_FILES_MAX || entries > ENTRIES_MAX) return `more than ${SKILL_BUNDLE_FILES_MAX} files`
+const limitProblem = ({ bytes, entries, files, limits }: Walk): string | undefined => {
+  if (bytes > limits.bytes) return `more than ${bytesText(limits.bytes)}`
+  if (files.length > limits.files || entries > ENTRIES_MAX) return `more than ${limits.files} files`
   return undefined
 }
 
-const read = (path: string): Walk => {
-  const walk: Walk = { files: [], problems: [], bytes: 0, entries: 0 }
+const read = (path: string, limits: Limits): Walk => {
+  const walk: Walk = { limits, files: [], problems: [], bytes: 0, entries: 0 }
   const stat = lstatSync(path)
   if (!stat.isDirectory()) {
     const problem = refusedKind(path)
@@ -98,10 +117,13 @@ const read = (path: string): Walk => {
 }
 
 /** The files of a skill's folder, or of the one file that a skill is. */
-export const skillFolderFiles = Effect.fn("choirctl.skillFolderFiles")(function* (path: string) {
+export const skillFolderFiles = Effect.fn("choirctl.skillFolderFiles")(function* (
+  path: string,
+  limits: Limits = ADDED
+) {
   const walked = yield* Effect.fromResult(
     Result.try({
-      try: () => read(join(path)),
+      try: () => read(join(path), limits),
       catch: (error) =>
         usageError(`${path} cannot be read: ${error instanceof Error ? error.message : "unknown"}`, "correct the path")
     })

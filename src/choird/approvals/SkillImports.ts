@@ -19,7 +19,7 @@ import { readPins, SKILL_LOCK_FILE, skillFiles, withPin } from "#src/choird/repo
 import type { HeldFile, RepoFile } from "#src/choird/repos/Tree.ts"
 import { capabilities } from "#src/choird/runtime/capabilities.ts"
 import { ContainerRuntime } from "#src/choird/runtime/ContainerRuntime.ts"
-import { FETCHED_SKILL, readBundle, SENT_SKILL, type SkillBundle } from "#src/choird/repos/skillBundle.ts"
+import { readBundle, type SkillBundle } from "#src/choird/repos/skillBundle.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
 import { clashes } from "./draftFiles.ts"
@@ -153,10 +153,8 @@ const makeConsider = Effect.gen(function* () {
       { label: repoLabel(ownerOf(target)), files: target.type === "global" ? [] : current },
       capabilities(runtime.type)
     )
-    const limits = source.type === "git" ? FETCHED_SKILL : SENT_SKILL
     const read = readBundle(files, {
       ...sources,
-      limits,
       ...(source.tools === undefined ? {} : { allow: source.tools })
     })
     if (Result.isFailure(read))

@@ -5,7 +5,7 @@ import type { SkillPin } from "#schema/SkillOffer.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { toolsOf } from "#src/shared/image/contractProblems.ts"
 import type { BundleFile, SkillBundle } from "#src/choird/repos/skillBundle.ts"
-import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
+import { namesNoTools, SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { reportLines } from "#src/shared/image/skillReportText.ts"
 import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 import { unseenEscaped, visibleLine } from "./approvalText.ts"
@@ -115,16 +115,23 @@ export interface Offered {
   readonly names: ReadonlyArray<string>
 }
 
+/** The tools, and why they are so few where a model's work names none. */
+const toolsText = ({ bundle: { files, spec }, report }: Pick<Offered, "bundle" | "report">): string => {
+  const main = files.find(({ path }) => path === `skills/${spec.name}/${SKILL_FILE}`)
+  const unnamed = report.execution_class === "probabilistic" && main !== undefined && namesNoTools(textOf(main) ?? "")
+  const why = unnamed ? ". It names none, so that it may only read; --tools names others" : ""
+  return `tools that it may use: ${listed([...toolsOf(spec)])}${why}`
+}
+
 export const offerText = ({ bundle, names, pin, replaced, report, repository }: Offered): string => {
   const { files, spec } = bundle
   const { commit, from, ref, tree } = pin
-  const tools = toolsOf(spec)
   return [
     `skill ${spec.name}, for the ${repository}`,
     `from: ${visibleLine(from)}${ref === undefined ? "" : `, ref ${ref}`}`,
     ...(commit === undefined ? [] : [`commit ${commit}, tree ${tree ?? ""}`]),
     `sha256 of all files: ${pin.sha256}`,
-    `tools that it may use: ${listed([...tools])}`,
+    toolsText({ bundle, report }),
     ...names,
     ...reportLines(report).map(visibleLine),
     `hosts that its text names: ${hostsText(addresses(files))}`,

@@ -15,6 +15,7 @@ import { readSkillIndex, SKILL_INDEX } from "#src/choird/repos/skillIndex.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import type { JobProfile } from "#schema/JobProfile.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 import { PROFILES_FOLDER, readProfile } from "#src/shared/image/skillFile.ts"
 import type { SkillName, SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX, type SkillFile } from "#schema/SkillOffer.ts"
@@ -91,7 +92,7 @@ export const imageSkillFiles = Effect.fnUntraced(function* (
   const bytes = files.reduce((sum, { stat: { size } }) => sum + Number(size), 0)
   if (files.length > SKILL_BUNDLE_FILES_MAX || bytes > SKILL_BUNDLE_BYTES_MAX)
     return yield* drift({
-      message: `a skill of more than ${SKILL_BUNDLE_FILES_MAX} files or ${SKILL_BUNDLE_BYTES_MAX} bytes is not exported`
+      message: `a skill of more than ${SKILL_BUNDLE_FILES_MAX} files or ${bytesText(SKILL_BUNDLE_BYTES_MAX)} is not exported`
     })
   return yield* Effect.forEach(files, ({ file }) =>
     Effect.map(Effect.mapError(fs.readFile(join(folder, file)), drift), (content) => ({

@@ -7,6 +7,7 @@ import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { SkillSpec } from "#schema/Skill.ts"
 import { SKILL_BUNDLE_BYTES_MAX, SKILL_BUNDLE_FILES_MAX } from "#schema/SkillOffer.ts"
+import { bytesText } from "#src/shared/text/bytesText.ts"
 import { hiddenProblem, hiddenValues } from "#src/shared/image/hiddenCharacters.ts"
 import { readSkillFolder, SKILL_FILE, withTools } from "#src/shared/image/skillFolder.ts"
 import { readSkill, type SkillSources } from "#src/shared/image/skillFile.ts"
@@ -136,21 +137,11 @@ const specOf = (
   )
 }
 
-/** Files and bytes of one skill together. */
-export interface BundleLimits {
-  readonly files: number
-  readonly bytes: number
-}
-/** The limits of a skill that comes with a request. */
-export const SENT_SKILL: BundleLimits = { files: SKILL_BUNDLE_FILES_MAX, bytes: SKILL_BUNDLE_BYTES_MAX }
-/** The limits of a skill that choird reads from a repository: fonts, schemas and templates of the best known ones fit. */
-export const FETCHED_SKILL: BundleLimits = { files: 512, bytes: 8 * 1024 * 1024 }
-
-const wholeProblems = (files: ReadonlyArray<BundleFile>, limits: BundleLimits): ReadonlyArray<BundleProblem> => {
+const wholeProblems = (files: ReadonlyArray<BundleFile>): ReadonlyArray<BundleProblem> => {
   const whole = (reason: string) => [{ path: "(all files)", reason }]
-  if (files.length > limits.files) return whole(`more than ${limits.files} files`)
+  if (files.length > SKILL_BUNDLE_FILES_MAX) return whole(`more than ${SKILL_BUNDLE_FILES_MAX} files`)
   const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0)
-  return bytes > limits.bytes ? whole(`more than ${limits.bytes} bytes`) : []
+  return bytes > SKILL_BUNDLE_BYTES_MAX ? whole(`more than ${bytesText(SKILL_BUNDLE_BYTES_MAX)}`) : []
 }
 
 /**
@@ -160,13 +151,9 @@ const wholeProblems = (files: ReadonlyArray<BundleFile>, limits: BundleLimits): 
  */
 export const readBundle = (
   given: ReadonlyArray<BundleFile>,
-  {
-    allow = [],
-    limits = SENT_SKILL,
-    ...sources
-  }: SkillSources & { readonly allow?: ReadonlyArray<string>; readonly limits?: BundleLimits } = {}
+  { allow = [], ...sources }: SkillSources & { readonly allow?: ReadonlyArray<string> } = {}
 ): Result.Result<SkillBundle, ReadonlyArray<BundleProblem>> => {
-  const large = wholeProblems(given, limits)
+  const large = wholeProblems(given)
   if (large.length > 0) return Result.fail(large)
   const problems = [
     ...given.flatMap((file) => {

@@ -2,7 +2,8 @@
  * Everything of a home and its database that grows, and its bound: the one table that the job, `choirctl prune`, docs/retention.md
  * and a test use. A new table or folder without a row here fails that test.
  */
-import type { Config, RetentionConfig } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
+import type { RetentionConfig } from "#schema/Retention.ts"
 
 /** The kinds of things that `choirctl prune` removes, in the words of its report. */
 export const KINDS = [

@@ -4,7 +4,8 @@
  */
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import type { Config, RetentionConfig } from "#schema/Config.ts"
+import type { Config } from "#schema/Config.ts"
+import type { RetentionConfig } from "#schema/Retention.ts"
 import type { SessionId } from "#schema/Ids.ts"
 import { consolesOf, OUTBOX_FAILED_TOLD_DAYS } from "#src/choird/queues/Outbox.ts"
 import type { Kind } from "./growth.ts"

@@ -2,7 +2,7 @@
  * The limit of one session's log (`retention.session_mb`). At the limit the agent is asked to stop; up to LOG_FULL_ROOM_BYTES more are
  * taken, so that an agent which does stop loses nothing.
  */
-import type { RetentionConfig } from "#schema/Config.ts"
+import type { RetentionConfig } from "#schema/Retention.ts"
 import { bytesText, MIB } from "#src/shared/text/bytesText.ts"
 
 /** Room above the limit for the events that an agent sends before it knows, those that it holds back, and its goodbye. */

@@ -1,4 +1,4 @@
-import type { RetentionConfig } from "#schema/Config.ts"
+import type { RetentionConfig } from "#schema/Retention.ts"
 
 const MIB = 1024 ** 2
 /** The most that the share of a disk comes to: of a large one, 5 % would be more than anything of Choir grows by between two looks. */

@@ -38,6 +38,19 @@ export const homeFolder = (flag: string | undefined, environment = process.env["
   return resolve(named)
 }
 
+/** The folders that choird makes in a home (docs/operating.md). */
+export const HOME_FOLDERS = [
+  "socks",
+  "socks/agents",
+  "repos",
+  "logs",
+  "logs/archive",
+  "data",
+  "images",
+  "archive",
+  "outgoing"
+]
+
 /** The first words of choirctl's commands, which tell a command in a text from prose. */
 export const COMMAND_NAMES = [
   "agent",

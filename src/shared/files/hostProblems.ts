@@ -1,9 +1,11 @@
 /** Things that a host lacks and Choir needs, each found by trying it, with the fix in words: choird says it at its start, choirctl doctor at any time. */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, rmdirSync, writeFileSync } from "node:fs"
+import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync, rmdirSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { HOME_FOLDERS } from "#src/shared/files/homeFolder.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
+import { bytesText, MIB } from "#src/shared/text/bytesText.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 
 /** A problem of the host and its fix. */
@@ -19,6 +21,9 @@ export const HOME_BYTES_MAX = 65
 
 /** Open files that choird needs: the embedded database alone opens some hundred. */
 const OPEN_FILES_MIN = 256
+
+/** A file that choird must be able to write: the embedded database has a log of such files, and a backup is one. */
+const FILE_BYTES_MIN = 256 * MIB
 
 /** No clock of a host on which Choir runs is earlier. */
 const CLOCK_MS_MIN = Date.UTC(2026, 0, 1)
@@ -61,17 +66,18 @@ export const temporaryProblem = (folder: string = tmpdir()): HostProblem | undef
   }
 }
 
-/** The most files that this process may have open, where the system tells. Node raises its own limit to it. */
-const openFilesMax = (): number | undefined => {
+/** A limit of this process, where the system tells one. */
+const limitOf = (name: string): number | undefined => {
   try {
-    const limit = /^Max open files\s+(\d+)/mu.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
+    const limit = new RegExp(String.raw`^${name}\s+(\d+)`, "mu").exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
     return limit === undefined ? undefined : Number(limit)
   } catch {
     return undefined
   }
 }
 
-export const openFilesProblem = (limit = openFilesMax()): HostProblem | undefined =>
+/** Node raises its own limit to what the system allows. */
+export const openFilesProblem = (limit = limitOf("Max open files")): HostProblem | undefined =>
   limit === undefined || limit >= OPEN_FILES_MIN
     ? undefined
     : {
@@ -80,11 +86,52 @@ export const openFilesProblem = (limit = openFilesMax()): HostProblem | undefine
         fix: "ulimit -n 4096 in the shell that starts choird, or LimitNOFILE= in its unit"
       }
 
+export const fileSizeProblem = (limit = limitOf("Max file size")): HostProblem | undefined =>
+  limit === undefined || limit >= FILE_BYTES_MIN
+    ? undefined
+    : {
+        name: "large files",
+        problem: `a process may write files of at most ${bytesText(limit)} here, and choird needs ${bytesText(FILE_BYTES_MIN)}`,
+        fix: "ulimit -f unlimited in the shell that starts choird, or LimitFSIZE= in its unit"
+      }
+
+/** A home, or a folder of it that is there, in which this user may not write. @param home its real path. */
+export const homeWriteProblem = (home: string): HostProblem | undefined => {
+  for (const path of [home, ...HOME_FOLDERS.map((folder) => join(home, folder))]) {
+    try {
+      accessSync(path, constants.W_OK | constants.X_OK)
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") continue
+      return {
+        name: "home",
+        problem: `${path} ${folderWords(error)}`,
+        fix:
+          codeOf(error) === "EROFS"
+            ? "a home must be on a disk that choird's user may write to"
+            : `give the whole home to the user that runs choird: chown -R ${process.getuid?.() ?? 0} ${shellQuoted(home)}`
+      }
+    }
+  }
+  return undefined
+}
+
 /** Choir finds its processes and keeps links out of paths by way of /proc. */
 export const procProblem = (place = "/proc/self/fd"): HostProblem | undefined =>
   existsSync(place)
     ? undefined
     : { name: "proc", problem: "/proc is not mounted", fix: "mount -t proc proc /proc, or start choird where it is" }
+
+/** A home is locked by the system's program of that name. */
+export const flockProblem = (program = "flock"): HostProblem | undefined => {
+  const { error } = spawnSync(program, ["--version"], { stdio: "ignore", timeout: TRY_MS_MAX })
+  return codeOf(error) === "ENOENT"
+    ? {
+        name: "flock",
+        problem: `the program ${program} is not in PATH`,
+        fix: "apt install util-linux, or correct PATH"
+      }
+    : undefined
+}
 
 export const clockProblem = (now_ms: number): HostProblem | undefined =>
   now_ms >= CLOCK_MS_MIN

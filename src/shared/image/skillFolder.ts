@@ -32,6 +32,9 @@ const SAME_TOOL: Readonly<Record<string, string>> = {
   WebSearch: "choir.web.search"
 }
 
+/** Tools of a skill that names none, as most public ones: it may read, and whatever else it needs is named by a person. */
+const UNNAMED_TOOLS = ["choir.fs.read", "choir.fs.find", "choir.fs.search"]
+
 const FrontMatter = Schema.Struct({
   name: SkillName,
   description: SkillSpec.fields.description,
@@ -178,13 +181,13 @@ const isScript = ({ contract }: OwnKeys): boolean =>
 const toolsOf = (front: FrontMatter): Result.Result<ReadonlyArray<string>, ReadonlyArray<string>> => {
   const { "allowed-tools": allowed } = front
   const own = ownKeys(front)
-  if (allowed === undefined)
-    return isScript(own)
-      ? Result.succeed([])
-      : Result.fail([
-          `allowed-tools is missing${front.tools === undefined ? "" : ', and the key "tools" is not read'}: name the tools that it may use, such as choir.fs.read, or give them with --tools; [] allows none`
-        ])
-  const written = typeof allowed === "string" ? (allowed.match(NAMES) ?? []) : (allowed ?? [])
+  if (allowed === undefined && isScript(own)) return Result.succeed([])
+  if (allowed === undefined && front.tools !== undefined)
+    return Result.fail([
+      'allowed-tools is missing, and the key "tools" is not read: name the tools that it may use, such as choir.fs.read, or give them with --tools; [] allows none'
+    ])
+  const named = allowed === undefined ? UNNAMED_TOOLS : (allowed ?? [])
+  const written = typeof named === "string" ? (named.match(NAMES) ?? []) : named
   const read = written.map(toolOf)
   const tools = [...new Set(read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : [])))]
   const problems = [
@@ -231,6 +234,10 @@ export const withTools = (text: string, tools: ReadonlyArray<string>): string | 
   const others = front.replaceAll(ALLOWED, "")
   return `${first}allowed-tools: ${JSON.stringify(tools)}\n${others}${after}`
 }
+
+/** Whether a SKILL.md leaves out which tools it may use, so that it may only read. */
+export const namesNoTools = (text: string): boolean => (FRONT.exec(text)?.[2] ?? "").search(ALLOWED) < 0
+
 const FRONT = /^(\u{FEFF}?---[ \t]*\r?\n)((?:(?!---[ \t]*(?:\r?\n|$)).*\r?\n)*)(---[ \t]*(?:\r?\n[^]*)?)$/u
 /** The key with all that belongs to its value: lines below it that are indented, or entries of its list. */
 const ALLOWED = /^allowed-tools[ \t]*:.*\r?\n(?:(?:[ \t]+.*|-[ \t].*)\r?\n)*/gmu

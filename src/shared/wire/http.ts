@@ -54,7 +54,7 @@ export const refusalResponse = ({ status, ...error }: Refusal) =>
   )
 
 const NOT_FOUND: Refusal = { status: 404, type: "NOT_FOUND", message: "there is no such endpoint" }
-const TOO_LARGE: Refusal = { status: 413, type: "TOO_LARGE", message: `a body is at most ${BODY_BYTES_MAX} bytes` }
+const TOO_LARGE: Refusal = { status: 413, type: "TOO_LARGE", message: "the body of the request is too large" }
 const UNREADABLE: Refusal = { status: 400, type: "BAD_REQUEST", message: "the request cannot be read" }
 const MEDIA_TYPE: Refusal = { status: 415, type: "BAD_REQUEST", message: "a body is application/json" }
 const INTERNAL: Refusal = { status: 500, type: "INTERNAL", message: "the request failed" }
@@ -95,7 +95,11 @@ export const answered = (app: HttpApp): HttpApp =>
     return response.status === 429 && response.headers["retry-after"] === undefined
       ? HttpServerResponse.setHeader(response, "retry-after", "1")
       : response
-  }).pipe(Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(BODY_BYTES_MAX)))
+  }).pipe(withBodies(BODY_BYTES_MAX))
+
+/** Lets an application take bodies of this size. */
+export const withBodies = (bytes_max: number): ((app: HttpApp) => HttpApp) =>
+  Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bytes_max))
 
 const PARSER_REFUSALS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",

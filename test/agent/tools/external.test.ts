@@ -13,6 +13,13 @@ describe("external", () => {
     })
   )
 
+  it.live("may be repeated after a crash where its manifest says idempotent, and not otherwise", () =>
+    Effect.gen(function* () {
+      assert.isTrue((yield* externalTool("cat", { runtime: { idempotent: true } })).tool.repeatable)
+      assert.isFalse((yield* externalTool("cat")).tool.repeatable)
+    })
+  )
+
   const replies: ReadonlyArray<readonly [string, object]> = [
     [
       `{"status":"success","summary":"said\\nit","output":[1]}`,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { RetentionConfig } from "#schema/Config.ts"
+import { RetentionConfig } from "#schema/Retention.ts"
 import { spaceCheck } from "#src/choirctl/doctor/hostChecks.ts"
 import { pruneText } from "#src/choirctl/commands/prune.ts"
 import { choirctl, document } from "../../support/choirctl.ts"

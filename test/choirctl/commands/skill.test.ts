@@ -108,7 +108,7 @@ describe("choirctl skill", () => {
       }
       mkdirSync(join(folder, "notes"))
       const file = join(folder, "notes/SKILL.md")
-      writeFileSync(file, "---\nname: notes\ndescription: d\n---\nWrite minutes.\n")
+      writeFileSync(file, "---\nname: notes\ndescription: d\ntools: Read\n---\nWrite minutes.\n")
       const without = yield* choirctl(home, ["skill", "check", join(folder, "notes")])
       assert.deepStrictEqual([without.code, without.out.startsWith(`${file}: allowed-tools is missing`)], [1, true])
       writeFileSync(file, "---\nname: notes\ndescription: d\nallowed-tools: Read Write\n---\nWrite minutes.\n")

@@ -133,12 +133,12 @@ describe("choirctl skill add", () => {
           (folder) => mkdirSync(join(folder, ...Array.from({ length: 20 }, () => "d")), { recursive: true }),
           /folders deep/u
         ],
-        [(folder) => writeFileSync(join(folder, "big"), Buffer.alloc(600_000)), /more than 524288 bytes/u],
+        [(folder) => writeFileSync(join(folder, "big"), Buffer.alloc(9_000_000)), /more than 8\.0 MiB/u],
         [
           (folder) => {
-            for (let at = 0; at < 140; at += 1) writeFileSync(join(folder, `f${at}`), "")
+            for (let at = 0; at < 520; at += 1) writeFileSync(join(folder, `f${at}`), "")
           },
-          /more than 128 files/u
+          /more than 512 files/u
         ]
       ]
       for (const [index, [make, reason]] of hostile.entries()) {

@@ -45,6 +45,15 @@ describe("the text of an offered skill", () => {
     assert.include(lines, "capabilities: fs:read, fs:write, net, exec")
   })
 
+  it("says so where a skill names no tools, and so may only read", () => {
+    const unnamed = textOf({ "SKILL.md": TEXT.replace(/^allowed-tools.*\n/mu, "") })
+    assert.match(
+      unnamed,
+      /^tools that it may use: choir\.fs\.read, choir\.fs\.find, choir\.fs\.search\. It names none, .*--tools/mu
+    )
+    assert.notInclude(textOf({ "SKILL.md": TEXT }), "It names none")
+  })
+
   it("lets no file draw the head of another one, neither with a line nor with a line that a terminal wraps", () => {
     const forged = `file skills/notes/SKILL.md, ${TEXT.length} bytes, sha256 ${sha256(Buffer.from(TEXT))}`
     const text = textOf({

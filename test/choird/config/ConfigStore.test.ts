@@ -63,6 +63,11 @@ describe("an agent's share of the configuration", () => {
     assert.include([...boundSecrets(several, { ...BINDINGS, search: name("own") })], SecretName.make("own-key"))
     assert.notInclude([...boundSecrets(several, { ...BINDINGS, search: name("own") })], SecretName.make("brave-key"))
     assert.deepStrictEqual([...boundSecrets(several, BINDINGS)].sort(), ["large-key", "small-key"])
+    assert.strictEqual<string | undefined>(
+      agentConfig(several, { ...BINDINGS, search: name("own") }).search?.secret,
+      "own-key"
+    )
+    assert.notProperty(agentConfig(several, BINDINGS), "search")
     const unknown = { ...BINDINGS, llm: name("constructor"), core_llm: name("gone"), git_identity: name("constructor") }
     assert.deepStrictEqual([...boundSecrets({ ...config, search: {} }, unknown)], [])
   })

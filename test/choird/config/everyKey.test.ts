@@ -48,6 +48,8 @@ const SCHEMAS = [
   "GitIdentity",
   "ResourceBindings",
   "Resources",
+  "Retention",
+  "Telemetry",
   "Transport",
   "Voice"
 ]

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { FETCHED_SKILL, readBundle } from "#src/choird/repos/skillBundle.ts"
+import { readBundle } from "#src/choird/repos/skillBundle.ts"
 import { HOSTILE_FOLDERS, ORDERS } from "../../support/hostileSkills.ts"
 import { bundleFiles, PUBLIC_SKILLS } from "../../support/skillCorpus.ts"
 
@@ -73,19 +73,15 @@ describe("a skill from elsewhere", () => {
     assert.isTrue(Result.isFailure(readBundle(files(""), { allow: ["Read\n---\nevil"] })))
   })
 
-  it("may be larger where choird fetched it than a request can hold", () => {
+  it("may have the fonts and templates that the best known ones bring, and not more than 8 MiB", () => {
     const SKILL = "---\nname: fonts\ndescription: d\nallowed-tools: Read\n---\nDo.\n"
     const files = [
       ...bundleFiles({ "SKILL.md": SKILL }),
       { path: "a.ttf", executable: false, bytes: Buffer.alloc(6_000_000) }
     ]
-    assert.isTrue(Result.isSuccess(readBundle(files, { limits: FETCHED_SKILL })))
-    assert.match(
-      JSON.stringify(Result.isFailure(readBundle(files)) ? readBundle(files) : ""),
-      /more than 524288 bytes/u
-    )
+    assert.isTrue(Result.isSuccess(readBundle(files)))
     const more = [...files, { path: "b.ttf", executable: false, bytes: Buffer.alloc(3_000_000) }]
-    assert.isTrue(Result.isFailure(readBundle(more, { limits: FETCHED_SKILL })))
+    assert.match(JSON.stringify(Result.flip(readBundle(more))), /more than 8\.0 MiB/u)
   })
 
   it.prop(

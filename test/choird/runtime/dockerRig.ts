@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { Effect, Layer, Schema, type Scope } from "effect"
 import { build } from "rolldown"
 import { afterAll } from "vitest"
@@ -16,6 +15,7 @@ import { installationOf } from "#src/shared/docker/dockerInstallation.ts"
 import { Cgroups } from "#src/choird/runtime/Cgroups.ts"
 import { ContainerRuntime, type DockerContainerId } from "#src/choird/runtime/ContainerRuntime.ts"
 import { layer } from "#src/choird/runtime/docker/DockerRuntime.ts"
+import { JSON_READER, JSON_READER_MODULE } from "#tools/jsonReader.ts"
 import { buildTestImage, docker, removeTestImage } from "../../support/dockerImage.ts"
 import { makeRig } from "./rig.ts"
 
@@ -25,16 +25,13 @@ const NoImages = Layer.succeed(DockerImages, {
   has: () => Effect.succeed(true)
 })
 
-/** The form of a package that can be bundled, as rolldown.config.ts has it for the agent. */
-const JSON_READER = fileURLToPath(import.meta.resolve("jsonc-parser")).replace("/umd/", "/esm/")
-
 /** One file that needs nothing but Node. */
 const bundle = (name: string, file: string) =>
   Effect.promise(() =>
     build({
       input: join(import.meta.dirname, name),
       platform: "node",
-      resolve: { alias: { "jsonc-parser": JSON_READER } },
+      resolve: { alias: { [JSON_READER]: JSON_READER_MODULE } },
       output: { file, format: "esm", codeSplitting: false },
       logLevel: "silent"
     })

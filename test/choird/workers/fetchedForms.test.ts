@@ -1,4 +1,6 @@
 /** Answers as ordinary sites send them: in other characters, without a type, as a PDF, or leading on by themselves. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -6,7 +8,32 @@ import { errorOf, html, page, paragraph, rig, textOf } from "../../support/fetch
 import { smallPdf } from "../../support/smallPdf.ts"
 import { canary } from "../../support/web.ts"
 
+/** The pages that pageCorpus.test.ts reads without a site. */
+const CORPUS = join(import.meta.dirname, "../../corpus/web")
+const PAGES = readdirSync(CORPUS).filter((name) => name.endsWith(".html"))
+const fileOf = (name: string) => readFileSync(join(CORPUS, name), "utf8")
+
 describe("an answer of a site", () => {
+  it.effect("is a page with its comments, shadow content, values of inputs and tables, as the corpus has them", () =>
+    Effect.gen(function* () {
+      const { fetch } = yield* rig(
+        Object.fromEntries(PAGES.map((name) => [`/${name.slice(0, -5)}`, page(fileOf(name))]))
+      )
+      assert.includeMembers(PAGES, ["comments-article.html", "input-values.html", "shadow.html"])
+      for (const name of PAGES.map((file) => file.slice(0, -5))) {
+        const { output } = yield* fetch(`http://site.test/${name}`)
+        const golden = fileOf(`${name}.md`)
+        if (/^title: \s*$/u.test(golden)) {
+          assert.match(errorOf(output), /the page has no text/u, name)
+          continue
+        }
+        const { title = "" } = output as { readonly title?: string }
+        const text = textOf(output).replaceAll("http://site.test/", "https://site.example/")
+        assert.strictEqual(`title: ${title}\n\n${text}\n`, golden, name)
+      }
+    })
+  )
+
   it.effect("reads the characters that the byte order mark says, else the header, else the page, else UTF-8", () =>
     Effect.gen(function* () {
       const stale = `<meta charset="iso-8859-1"><p>Grüße`

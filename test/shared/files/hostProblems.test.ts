@@ -4,6 +4,9 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import {
   clockProblem,
+  fileSizeProblem,
+  flockProblem,
+  homeWriteProblem,
   longHomeProblem,
   noexecProblem,
   openFilesProblem,
@@ -19,6 +22,9 @@ describe("what a host lacks", () => {
       procProblem(),
       temporaryProblem(folder),
       openFilesProblem(256),
+      fileSizeProblem(256 * 1024 ** 2),
+      flockProblem(),
+      homeWriteProblem(folder),
       clockProblem(Date.UTC(2026, 0, 1)),
       longHomeProblem(`/${"x".repeat(64)}`),
       noexecProblem(folder),
@@ -41,6 +47,8 @@ describe("what a host lacks", () => {
       /^mkdir -p '\/nowhere\/a b', or set TMPDIR/u
     ],
     [openFilesProblem(255), /only 255 files/u, /ulimit -n/u],
+    [fileSizeProblem(51_200), /files of at most 50\.0 KiB here/u, /^ulimit -f unlimited/u],
+    [flockProblem("flock-of-nobody"), /flock-of-nobody is not in PATH/u, /apt install util-linux/u],
     [clockProblem(0), /says 1970-01-01/u, /timedatectl/u],
     [longHomeProblem(`/${"ü".repeat(33)}`), /has 67 bytes/u, /shorter path/u],
     [timeZoneProblem("Moon"), /"Moon", which is not the name/u, /Europe\/Berlin/u]

@@ -28,6 +28,7 @@ const READ: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
   ["Choir's own names", "allowed-tools: choir.fs.read choir-fs-search", ["choir.fs.read", "choir.fs.search"]],
   ["two names of one tool", "allowed-tools: Edit MultiEdit", ["choir.fs.edit"]],
   ["no tools", "allowed-tools: []", []],
+  ["no word about tools", "", ["choir.fs.read", "choir.fs.find", "choir.fs.search"]],
   ["an empty value", "allowed-tools:", []],
   ["a licence and a version", "license: MIT\nversion: 1.2.0\nallowed-tools: Read", ["choir.fs.read"]],
   ["metadata", "metadata:\n  author: someone\n  version: '1.0'\nallowed-tools: Read", ["choir.fs.read"]],
@@ -57,7 +58,6 @@ const REFUSED: ReadonlyArray<readonly [string, string, RegExp]> = [
   ],
   ["the key of another harness", skill(named("tools: Read")), /the key "tools" is not read/u],
   ["another folder's name", skill("name: other\ndescription: d\nallowed-tools: Read"), /name the folder other/u],
-  ["no allowed-tools", skill(named("")), /allowed-tools is missing/u],
   ["a part of a tool", skill(named("allowed-tools: Bash(git:*)")), /allows only part of a tool.*write choir\.exec/u],
   [
     "a tool that nobody has",

@@ -2,12 +2,13 @@
 import { join } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Cause, Effect, Layer } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { SKILL_BUNDLE_BYTES_MAX } from "#schema/SkillOffer.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { layerChatCommands } from "#src/choird/gateway/layerChatCommands.ts"
-import { type HttpApp, listen, refusalResponse } from "#src/shared/wire/http.ts"
+import { type HttpApp, listen, refusalResponse, withBodies } from "#src/shared/wire/http.ts"
 import { Updates } from "#src/choird/agents/Updates.ts"
 import { Workspaces } from "#src/choird/agents/Workspaces.ts"
 import { AgentSummaries } from "./AgentSummaries.ts"
@@ -53,6 +54,16 @@ const tellingOfDatabase = (app: HttpApp): HttpApp =>
 /** Open connections to the operator's socket. */
 const OPERATOR_CONNECTIONS_MAX = 64
 
+/** A body with the files of a skill, in base64, and what is said about them. */
+const SKILL_BODY_BYTES_MAX = 2 * SKILL_BUNDLE_BYTES_MAX
+const WITH_SKILL = /^\/skills\/(?:offer|add)$/u
+
+/** Takes the files of a skill, whose requests alone may be that large. */
+const takingSkills = (app: HttpApp): HttpApp =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+    WITH_SKILL.test(url) ? withBodies(SKILL_BODY_BYTES_MAX)(app) : app
+  )
+
 /** @param version of choird, as its package says. */
 export const layerOperatorServer = (version: string) =>
   Layer.effectDiscard(
@@ -94,7 +105,7 @@ export const layerOperatorServer = (version: string) =>
         )
       )
       const path = join(home, "socks", "choird.sock")
-      yield* listen(audited(tellingOfDatabase(app), askedByOperator), {
+      yield* listen(audited(takingSkills(tellingOfDatabase(app)), askedByOperator), {
         path,
         connectionsMax: OPERATOR_CONNECTIONS_MAX
       })
