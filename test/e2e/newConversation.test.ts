@@ -38,7 +38,7 @@ describe("a new conversation", () => {
       assert.include(yield* say("the weather"), "This is answer 1.")
       const second = yield* sessions
       assert.lengthOf(second, 2)
-      assert.deepInclude(second, [first?.[0], "closed"])
+      assert.strictEqual(second.find(([id]) => id === first?.[0])?.[1], "closed")
 
       const renewed = yield* choirctl(choir.home, ["session", "new", "demo"])
       assert.strictEqual(renewed.code, 0, renewed.out + renewed.err)

@@ -244,7 +244,9 @@ describe.skipIf(leftOut !== undefined).each(SIZE.outsideFamilies)(
           )
           assert.match(of("git shell"), /^ok: the server at ssh:\/\/root@git\.example\/choir answers/u)
           assert.strictEqual(of("page"), "ok: https://example.com/ was fetched")
-          assert.match(of("page in a browser"), /^(?:ok: .* was opened|warn: .*did not end within 60000 ms)/u)
+          // A browser takes its time on a busy machine, which doctor says.
+          const inBrowser = /^(?:ok: .* was opened|warn: .*did not (?:end within 60000 ms|respond in time))/u
+          assert.match(of("page in a browser"), inBrowser)
           for (const secret of SECRETS) assert.notInclude(ran.out + ran.err, secret)
           assert.deepStrictEqual(
             [search.asked.length, notion.asked.length, voice.asked.length, ears.asked.length],

@@ -256,7 +256,11 @@ const make = Effect.fnUntraced(function* () {
 
   const before = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
     // Text from outside whose time is over leaves before a turn's first call, so that the turn begins without its label.
-    if (lane === EDGE && mayLeave(arbiter.state(), true) && hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis))
+    if (
+      lane === EDGE &&
+      mayLeave(arbiter.state(), true) &&
+      hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis)
+    )
       return yield* turns.done(lane)
     const boundary = boundaryOf(lane)
     const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])

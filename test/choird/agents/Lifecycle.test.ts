@@ -306,7 +306,7 @@ describe("Lifecycle", LIVE, () => {
           const { agent_id, lifecycle, views } = life
           const first = yield* lifecycle.start(agent_id, {})
           yield* life.say(agent_id, "budget")
-          const waiting = yield* views.first((view) => /budget/u.test(view.reason ?? ""))
+          const waiting = yield* views.first((view) => /session has ended/u.test(view.reason ?? ""))
           assert.deepInclude(waiting, { status: "running", session_id: null })
           assert.strictEqual((yield* sessionOf(life, agent_id)).status, "closed")
           assert.deepStrictEqual((yield* leasesOf(life, agent_id)).sort(), ["browser", "dm", "workspace"])
@@ -316,7 +316,7 @@ describe("Lifecycle", LIVE, () => {
           assert.notStrictEqual(second.session_id, first.session_id)
           assert.deepInclude(second, { status: "running", epoch: 1, reason: null })
           yield* life.say(agent_id, "budget")
-          yield* views.first((view) => /budget/u.test(view.reason ?? ""), (yield* views.all).length)
+          yield* views.first((view) => /session has ended/u.test(view.reason ?? ""), (yield* views.all).length)
           // The run outlives choird, although it has no session.
           yield* Scope.close(life.scope, Exit.void)
           const next = yield* beginLife(life.home)
