@@ -1,7 +1,7 @@
 /** The other spellings by which a word may be looked for. A document has all of them and so has a query, so that either may be written in any. Pure. */
 import { withPlainDigits } from "#src/shared/text/typedText.ts"
 
-/** Latin letters that are no letter with a mark, as keyboards without them write them. */
+/** Latin letters that do not come apart into a letter and a mark, as keyboards without them write them. */
 const PLAIN_LETTERS: Readonly<Record<string, string>> = {
   ß: "ss",
   ł: "l",
