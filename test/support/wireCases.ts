@@ -29,7 +29,7 @@ const bytesOf = (line: string): string => {
   return line.startsWith("event:") ? `${line}\n` : `data: ${line}\n\n`
 }
 
-const partOf = (text: string): Part => {
+export const partOf = (text: string): Part => {
   const lines = text.split("\n")
   const begin = lines.findIndex((line) => line.startsWith("HTTP "))
   const blank = lines.indexOf("", begin)

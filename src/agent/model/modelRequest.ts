@@ -11,7 +11,7 @@ import { type Answer, excerpt, KIND_OF, problem } from "#src/shared/model/Answer
 import type { Codec, Delta } from "#src/shared/model/Codec.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { detailOf, isSpent, SPENT } from "#src/shared/model/providerWords.ts"
-import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
+import { retryAfterMs, waitInWords } from "#src/shared/wire/retryAfterMs.ts"
 import { endedBySilence } from "./answerSilence.ts"
 import { CODECS, MODEL_REPLY_BYTES_MAX, readStream, readWhole } from "#src/shared/model/codecs.ts"
 
@@ -236,7 +236,8 @@ export const statusProblem = Effect.fnUntraced(function* (
 ) {
   const { headers, status } = response
   const said = redact(yield* Effect.orElseSucceed(bodyText(response), () => ""))
-  const wait = retryAfterMs(headers, yield* Clock.currentTimeMillis)
+  const told = retryAfterMs(headers, yield* Clock.currentTimeMillis)
+  const wait = told ?? (status === 429 ? waitInWords(said) : undefined)
   if ((status === 429 && !isSpent(said)) || (OVERLOADED.has(status) && wait !== undefined)) {
     const what = status === 429 ? "the provider's rate limit is reached" : `the provider is overloaded (${status})`
     const error = what + detailOf(said, headers["server"])

@@ -130,7 +130,7 @@ const callOf = (call: Parts["calls"][number], isWhole: boolean): AnsweredCall =>
   const bytes = Buffer.byteLength(call.arguments)
   if (bytes > MODEL_TOOL_ARGUMENT_BYTES_MAX) return { name, input: {}, refused: tooLarge(bytes) }
   // Arguments that were cut before their first character are not those of a call without any.
-  const parsed = decodeJson(call.arguments === "" && isWhole ? "{}" : call.arguments)
+  const parsed = decodeJson(call.arguments.trim() === "" && isWhole ? "{}" : call.arguments)
   const meant = Result.map(parsed, meantArguments)
   const isUsable = Result.isSuccess(meant) && !isDeeperThan(meant.success, MODEL_TOOL_ARGUMENT_DEPTH_MAX)
   return { name, input: isUsable ? meant.success : call.arguments }

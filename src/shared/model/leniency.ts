@@ -56,9 +56,11 @@ export const placeIn = (value: unknown): number | undefined => {
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The arguments of a call as the value that they mean: a JSON text within a JSON text is read once more where an object is in it. */
+/** The arguments of a call as the value that they mean: nothing is no arguments, and a JSON text within a JSON text is read once more where an object is in it. */
 export const meantArguments = (value: Schema.Json): Schema.Json => {
+  if (value === null) return {}
   if (typeof value !== "string") return value
+  if (value.trim() === "") return {}
   try {
     const inner: unknown = JSON.parse(value)
     return isObject(inner) ? (inner as Schema.Json) : value

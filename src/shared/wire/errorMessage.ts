@@ -35,6 +35,11 @@ const messageIn = (value: Schema.Json | undefined, depth: number): string | unde
   return undefined
 }
 
-/** The message in the body of an error, or `undefined` where it has none. */
-export const errorMessage = (body: string): string | undefined =>
+const messageOf = (body: string): string | undefined =>
   Option.match(decode(body), { onNone: () => undefined, onSome: (found) => messageIn(found, 0) })
+
+/** The message in the body of an error, or `undefined` where it has none. A gateway's message may be the whole body of the server behind it. */
+export const errorMessage = (body: string): string | undefined => {
+  const found = messageOf(body)
+  return found === undefined ? undefined : (messageOf(found) ?? found)
+}

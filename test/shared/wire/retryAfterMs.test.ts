@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { retryAfterMs } from "#src/shared/wire/retryAfterMs.ts"
+import { retryAfterMs, waitInWords } from "#src/shared/wire/retryAfterMs.ts"
 
 const NOW = Date.UTC(2026, 0, 1, 12)
 const dateAfter = (ms: number) => new Date(NOW + ms).toUTCString()
@@ -20,4 +20,24 @@ describe("retryAfterMs", () => {
     for (const header of [undefined, "", "soon", "-1", "1.5"])
       assert.isUndefined(retryAfterMs({ "retry-after": header }, NOW))
   })
+})
+
+describe("the wait in a service's words", () => {
+  it.each<readonly [words: string, ms: number]>([
+    ["Please retry in 58.821668433s.", 58_822],
+    ["Rate limit reached. Please try again in 7m12.5s. Visit the page.", 432_500],
+    ["try again in 850ms", 850],
+    ["Please retry after 20 seconds.", 20_000],
+    ["try again in 1h2m", 3_720_000],
+    ['{"error":{"details":[{"@type":"RetryInfo","retryDelay": "5s"}]}}', 5000]
+  ])("is read: %s", (words, ms) => assert.strictEqual(waitInWords(words), ms))
+
+  it.each([
+    "slow down",
+    "try again in a while",
+    "Limit 20 per 10s",
+    "entry in 5s",
+    "retry in",
+    "try again in 3 attempts"
+  ])("is not made up: %s", (words) => assert.isUndefined(waitInWords(words)))
 })
