@@ -56,7 +56,7 @@ export const placeIn = (value: unknown): number | undefined => {
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The arguments of a call as the value that they mean: nothing is no arguments, and a JSON text within a JSON text is read once more where an object is in it. */
+/** The arguments of a call as the value that they mean: null and blanks are an empty object, and a JSON text within a JSON text is read once more where an object is in it. */
 export const meantArguments = (value: Schema.Json): Schema.Json => {
   if (value === null) return {}
   if (typeof value !== "string") return value
