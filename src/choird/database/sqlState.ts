@@ -20,14 +20,14 @@ export const mayPass = (error: SqlError.SqlError): boolean =>
 
 /**
  * The classes of a row too many, of data, of a constraint and of a limit of the server: statements that are otherwise taken fail so by what they
- * hold alone. A table or a right that is missing (42), a database that is read-only (25) or damaged (XX) is no fault of an event.
+ * hold alone. A table or a right that is missing (42), a database that is read-only (25) or damaged (XX) is not the fault of an event.
  */
 const CONTENT = /^(21|22|23|54)/u
 
 /** Whether the server refuses the content of a request: it would refuse it each time. */
 export const refusesContent = (error: SqlError.SqlError): boolean => CONTENT.test(sqlState(error) ?? "")
 
-/** Whether nothing but a change of the database mends the error: neither waiting nor another request does. */
+/** Whether only a change of the database ends the error: neither waiting nor another request does. */
 export const isLasting = (error: SqlError.SqlError): boolean =>
   !isConnectionLost(error) && !mayPass(error) && !refusesContent(error)
 
