@@ -141,7 +141,10 @@ const SECOND_WEEK: ReadonlyArray<Day> = [
   }
 ]
 
-/** Nobody writes for ten days. */
+/** The days before the last, on which nobody writes. */
+export const IDLE_DATES = Array.from({ length: 9 }, (_, day) => `2027-03-${13 + day}`)
+
+/** Nobody has written for ten days. */
 const IDLE: Day = {
   date: "2027-03-22",
   name: "Ten days later",
