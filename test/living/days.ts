@@ -45,9 +45,9 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       beginsSession("08:00", "good morning", "Good morning"),
       tells("08:10", "user.bicycle"),
       tells("08:20", "user.shoes"),
-      tells("08:30", "user.allergy"),
       sendsPhoto("12:00"),
-      asks("12:10", "user.dentist")
+      tells("12:10", "user.allergy"),
+      asks("12:20", "user.dentist")
     ]
   },
   {
@@ -68,9 +68,9 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       tells("08:10", "user.landlord"),
       tells("08:20", "user.train"),
       tells("08:30", "user.wifi"),
-      tells("08:40", "user.birthday"),
       writes("Ada", "12:00", GARDEN, OPENS),
-      asks("12:10", "user.bicycle")
+      tells("12:10", "user.birthday"),
+      asks("12:20", "user.bicycle")
     ]
   },
   {

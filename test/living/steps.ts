@@ -57,9 +57,9 @@ export const beginsSession = atComputer("Ada has begun a new session at the comp
   terminal.run("choirctl agent stop choir && choirctl agent start choir --fresh")
 )
 
-/** A day on which nobody writes: its clock is turned to each quarter, and what is due then has begun once the doctor has looked at the home. */
+/** A day on which nobody writes, and Ada looks at the computer once whether all is well. */
 export const passes = Effect.fnUntraced(function* (home: Home, date: string) {
-  for (const at of ["00:00", "06:00", "12:00", "18:00"]) yield* home.turnTo(`${date}T${at}:00Z`)
+  yield* home.turnTo(`${date}T12:00:00Z`)
   yield* home.terminal.run("choirctl status")
 })
 
