@@ -57,7 +57,7 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       writes("Ada", "08:00", "Write into my notes: Who calls the landlord?", "in your notes"),
       writes("Ada", "08:10", "Please learn to list the open questions of my notes", "have proposed"),
       taps("Ada", "08:20", "Approve", "Done"),
-      writes("Ada", "08:30", "thank you", "welcome")
+      writes("Ada", "08:30", "Which questions of my notes are open?", "One: who calls")
     ]
   },
   {

@@ -59,7 +59,7 @@ export const beginsSession = atComputer("Ada has begun a new session at the comp
 
 /** A day on which nobody writes, and Ada looks at the computer once whether all is well. */
 export const passes = Effect.fnUntraced(function* (home: Home, date: string) {
-  yield* home.turnTo(`${date}T12:00:00Z`)
+  yield* home.turnTo(date, "12:00")
   yield* home.terminal.run("choirctl status")
 })
 

@@ -12,10 +12,7 @@ export const boundsText = ({ locks, model_calls, tokens, usd }: SkillBounds): st
     ...(tokens === null ? [] : [`${tokens} tokens`]),
     ...(usd === null ? [] : [dollars(usd)])
   ]
-  return [
-    ...(model_calls === 0 ? ["asks no model"] : asked),
-    `locks ${listed(locks)}`
-  ].join(", ")
+  return [...(model_calls === 0 ? ["asks no model"] : asked), `locks ${listed(locks)}`].join(", ")
 }
 
 export const gradeText = ({ grade, passed, points }: Pick<SkillReport, "grade" | "passed" | "points">): string =>

@@ -13,7 +13,7 @@ const hostZone = () => new Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** @param at ms since 1970, or an ISO text. */
 export const localMinute = (at: number | string, timeZone = hostZone()): string => {
-  const parts = new Map(
+  const parts = new Map<string, string>(
     new Intl.DateTimeFormat("en", { ...MINUTE, timeZone })
       .formatToParts(new Date(at))
       .map(({ type, value }) => [type, value])
