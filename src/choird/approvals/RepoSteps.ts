@@ -91,7 +91,7 @@ const COMMIT_CHARS = 12
 const inRepo = ({ commit, image_version }: Job) =>
   `it is in the repository as commit ${(commit ?? "").slice(0, COMMIT_CHARS)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
 
-/** What a person wants to know comes first. */
+/** The outcome of a change that the agent runs with; what a person wants to know comes first. */
 const runsWith = ({ commit, image_version }: Job) =>
   `the agent runs with it (commit ${(commit ?? "").slice(0, COMMIT_CHARS)}${image_version === undefined ? "" : `, image ${image_version}`})`
 
