@@ -6,6 +6,7 @@ import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { takeForSending } from "#src/agent/tools/sendFolder.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { lastSentenceEnd } from "#src/shared/text/sentences.ts"
 
 /** The longest wait for the sound of an answer; then the answer goes as a text. */
 const ANSWER_VOICE_MS_MAX = 45_000
@@ -78,14 +79,11 @@ const LINE_MARK = /^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+|\d{1,9}[.)][ \t]+)
 const EMPHASIS = /(\*{1,3}|~~|\|\|)(?=\S)(.{1,300}?)(?<=\S)\1/gu
 const UNDERLINED = /(?<![\p{L}\p{N}_])(_{1,3})(?=[^\s_])(.{1,300}?)(?<=[^\s_])\1(?![\p{L}\p{N}_])/gu
 
-const SENTENCE_END = /[.!?…](?=\s)/gu
-
 /** A text cut at the end of a sentence, or of a word. */
 const cut = (text: string): string => {
   if (text.length <= SPEECH_CHARS_MAX) return text
   const head = firstPart(text, SPEECH_CHARS_MAX)
-  const ends = [...head.matchAll(SENTENCE_END)].map(({ index }) => index + 1)
-  const end = ends.at(-1) ?? head.lastIndexOf(" ")
+  const end = lastSentenceEnd(head) ?? head.lastIndexOf(" ")
   return end > SPEECH_CHARS_MAX / 2 ? head.slice(0, end) : head
 }
 

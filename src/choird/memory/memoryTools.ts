@@ -10,7 +10,9 @@ import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/Ho
 import { DeleteInput, RecallAnswer, RecallInput, SearchInput, UpsertInput } from "#src/shared/memory/hostQueries.ts"
 import { Knowledge } from "./Knowledge.ts"
 import { Recall } from "./Recall.ts"
-import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { excerpt } from "./recallBlock.ts"
+import { wordsOfQuery } from "./textWords.ts"
+import { CHARS_A_TOKEN } from "#src/shared/model/usage.ts"
 
 /** Characters of a hit that an agent is sent; drill-down reads the rest. */
 const HIT_CHARS_MAX = 2400
@@ -20,8 +22,12 @@ const SEARCH_MS_MAX = 10_000
 const RECALL_MS_MAX = 2500
 const WRITE_MS_MAX = 10_000
 
-const cut = (hit: MemoryHit): MemoryHit =>
-  hit.text.length <= HIT_CHARS_MAX ? hit : { ...hit, text: `${firstPart(hit.text, HIT_CHARS_MAX)}…` }
+/** A hit with the part of a long text that has the words looked for. */
+const cutFor = (query: string) => {
+  const terms = wordsOfQuery(query).map(({ spellings }) => ({ lexemes: spellings }))
+  return (hit: MemoryHit): MemoryHit =>
+    hit.text.length <= HIT_CHARS_MAX ? hit : { ...hit, text: excerpt(hit.text, terms, HIT_CHARS_MAX / CHARS_A_TOKEN) }
+}
 
 const success = (output: Schema.Json): HostOutcome => ({ status: "success", output })
 
@@ -83,7 +89,7 @@ export const memoryTools = Effect.gen(function* () {
         payer: agent_id
       })
       if (other !== undefined) yield* auditRead(caller, other, { hits: hits.length })
-      return success(encodeAnswer({ hits: hits.map(cut), ranked_by }))
+      return success(encodeAnswer({ hits: hits.map(cutFor(asked.query)), ranked_by }))
     })
   })
 
@@ -95,7 +101,7 @@ export const memoryTools = Effect.gen(function* () {
     run: Effect.fn("memoryTools.recall")(function* (input, { agent_id, session_id }) {
       const answer = yield* recall.recall(agent_id, session_id, input)
       // What came from outside is never shown unasked, but where a person has trusted it since.
-      const hits = answer.hits.filter(({ untrusted }) => untrusted !== true).map(cut)
+      const hits = answer.hits.filter(({ untrusted }) => untrusted !== true).map(cutFor(input.text))
       return success(encodeRecall({ ...answer, hits }))
     })
   })

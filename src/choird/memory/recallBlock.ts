@@ -1,8 +1,11 @@
 /** The choice of documents, and of an excerpt of each, for a prompt that did not ask for them. Pure. */
-import { estimateTokens } from "#src/shared/model/usage.ts"
+import { CHARS_A_TOKEN, estimateTokens } from "#src/shared/model/usage.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { sentencesOf } from "#src/shared/text/sentences.ts"
 import type { FoundDocument, Term } from "./searchRows.ts"
 import { mayBeEnglish } from "./languages.ts"
 import { overlap, wordsIn } from "./ranking.ts"
+import { splitText } from "./textParts.ts"
 
 /** Tokens of one document, and of the label before it. */
 const DOCUMENT_TOKENS_MAX = 160
@@ -103,18 +106,33 @@ const lineScores = (lines: ReadonlyArray<string>, terms: ReadonlyArray<Shared>):
   return own.map((score, place) => (score > 0 ? score : (own[place - 1] ?? 0) + (own[place + 1] ?? 0) > 0 ? BESIDE : 0))
 }
 
+/** A first line that tells when and where something was said: `[3 Mar 2026, 09:00 UTC, job dig]`. */
+const HEADER = /^\[[^\]\n]{1,200}\]$/u
+
+/** The header of a text, and its sentences. Where none ends for long, as in Thai, a part of half the room counts as one. */
+const linesOf = (
+  text: string,
+  tokens_max: number
+): readonly [header: string | undefined, lines: ReadonlyArray<string>] => {
+  const [first = "", ...rest] = text.split("\n")
+  const header = HEADER.test(first) ? first : undefined
+  const units_max = (CHARS_A_TOKEN * tokens_max) / 2
+  const lines = (header === undefined ? [first, ...rest] : rest)
+    .flatMap((line) => sentencesOf(line))
+    .flatMap((sentence) => splitText(sentence, units_max))
+  return [header, lines]
+}
+
 /** The header and the lines of a long text that have the words looked for, with those beside them. */
 export const excerpt = (text: string, terms: ReadonlyArray<Shared>, tokens_max = DOCUMENT_TOKENS_MAX): string => {
   if (estimateTokens(text.length) <= tokens_max) return text
-  const [header = "", ...lines] = text
-    .split("\n")
-    .flatMap((line, place) => (place === 0 ? [line] : line.split(/(?<=[.!?؟])\s+|(?<=[。！？])/u)))
+  const [header, lines] = linesOf(text, tokens_max)
   const order = lineScores(lines, terms)
     .map((score, place) => ({ place, score }))
     .filter(({ score }) => score > 0)
     .toSorted((a, b) => b.score - a.score || a.place - b.place)
   const kept = new Set<number>()
-  let left = tokens_max - estimateTokens(header.length)
+  let left = tokens_max - estimateTokens(header?.length ?? 0)
   for (const { place } of order) {
     const tokens = estimateTokens((lines[place] ?? "").length + 1)
     if (tokens > left) continue
@@ -122,8 +140,8 @@ export const excerpt = (text: string, terms: ReadonlyArray<Shared>, tokens_max =
     left -= tokens
   }
   const shown = lines.map((line, place) => (kept.has(place) ? line : "…"))
-  const joined = [header, ...shown.filter((line, place) => line !== "…" || shown[place - 1] !== "…")].join("\n")
-  return estimateTokens(joined.length) <= 2 * tokens_max ? joined : joined.slice(0, 4 * tokens_max).toWellFormed()
+  const joined = shown.filter((line, place) => line !== "…" || shown[place - 1] !== "…")
+  return firstPart([...(header === undefined ? [] : [header]), ...joined].join("\n"), 2 * CHARS_A_TOKEN * tokens_max)
 }
 
 /** The documents of a block in their order, each cut, as long as there is room; none that says what one before it said. */

@@ -4,12 +4,13 @@
  * whole of a name with signs in it, such as `C++`, are words too. Pure.
  */
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
+import { spellingsOf } from "./spellings.ts"
 import { isFunctionWord, languageOf, stemmersOf } from "./languages.ts"
 
 /** One word of a text, and the dictionaries of the database that make its stems; none for what is looked for as it is. */
 export interface TextWord {
   readonly word: string
-  /** Its spellings: without accents where it has any. */
+  /** Itself and its other spellings, such as one without accents. */
   readonly spellings: ReadonlyArray<string>
   readonly stemmers: ReadonlyArray<string>
 }
@@ -44,9 +45,6 @@ const HAS_WORD = /[\p{L}\p{N}]/u
 const folded = (text: string): string =>
   storableJson(text).normalize("NFKC").toLowerCase().replaceAll(EMOJI_FORMS, "").replaceAll("\\", "/")
 
-/** Without accents. Marks of other scripts carry meaning that no other spelling has. */
-const bare = (word: string): string => word.normalize("NFD").replaceAll(/\p{M}/gu, "").normalize("NFC")
-
 const cut = (word: string): string =>
   word.length <= WORD_UNITS_MAX ? word : word.slice(0, WORD_UNITS_MAX).toWellFormed()
 
@@ -55,8 +53,7 @@ const exact = (word: string): TextWord => ({ word: cut(word), spellings: [cut(wo
 /** A word between blanks or signs. */
 const spaced = (text: string, language: string | undefined): TextWord => {
   const word = cut(text)
-  const plain = bare(word)
-  return { word, spellings: plain === word ? [word] : [word, plain], stemmers: stemmersOf(word, language) }
+  return { word, spellings: spellingsOf(word), stemmers: stemmersOf(word, language) }
 }
 
 /** The characters of a run without blanks, and each two of them that stand side by side. */

@@ -36,6 +36,19 @@ describe("the words of an answer that is said aloud", () => {
     assert.isTrue(spokenText("🙂".repeat(5000)).words.isWellFormed())
   })
 
+  it("end with a sentence in scripts that put no blank behind it", () => {
+    for (const sentence of [
+      "今天天气很好，我们去散步了。",
+      "歯医者の予約は金曜日ですよ！",
+      "आज मौसम अच्छा है।",
+      "یہ ایک جملہ ہے۔ "
+    ]) {
+      const { words } = spokenText(sentence.repeat(500))
+      assert.isTrue(words.endsWith(sentence.trim()), words.slice(-20))
+      assert.isAtMost(words.length, SPEECH_CHARS_MAX)
+    }
+  })
+
   it("are found in no time in hostile texts", () => {
     for (const text of [
       "`".repeat(20_000),

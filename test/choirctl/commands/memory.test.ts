@@ -82,6 +82,8 @@ describe("choirctl memory", () => {
       ])
       const badly = yield* run("set", AGENT, "User City", "x")
       assert.deepStrictEqual([badly.code, badly.err.includes("lowercase words joined by dots")], [2, true])
+      const blank = yield* run("set", AGENT, "user.city", "   ")
+      assert.deepStrictEqual([blank.code, blank.err.includes("a text that is not empty")], [2, true], blank.err)
     })
   )
 

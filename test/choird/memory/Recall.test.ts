@@ -200,6 +200,45 @@ describeEngines("Searches of agents' memory", (it) => {
     }).pipe(Effect.provide(servicesOf("local")))
   )
 
+  it.effect("sends the part of a long text that has the words looked for, and not its beginning", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking
+      yield* makeMemory(FAR)
+      yield* ask(
+        "upsert",
+        {
+          key: "minutes",
+          text: `${"雑談が続いた。".repeat(450)}次の会議は火曜日です。`,
+          untrusted: false,
+          rev: 1,
+          lane: EDGE,
+          call_id: "minutes"
+        },
+        FAR
+      )
+      yield* ask(
+        "upsert",
+        {
+          key: "diary",
+          text: `${"We talked for a while. ".repeat(140)}The umbrella is in the shed.`,
+          untrusted: false,
+          rev: 1,
+          lane: EDGE,
+          call_id: "diary"
+        },
+        FAR
+      )
+      for (const [query, answer] of [
+        ["会議", "次の会議は火曜日です。"],
+        ["umbrella", "The umbrella is in the shed."]
+      ] as const) {
+        const [text] = texts(yield* ask("search", search(query, { store: "knowledge" }), FAR))
+        assert.include(text, answer)
+        assert.isAtMost(String(text).length, 2500)
+      }
+    }).pipe(Effect.provide(servicesOf("off")))
+  )
+
   it.effect("reads the memory of another agent where config.json lets it, marked as from outside (D40)", () =>
     Effect.gen(function* () {
       const ask = yield* asking

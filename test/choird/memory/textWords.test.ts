@@ -28,6 +28,25 @@ describe("the words of a text", () => {
     assert.deepStrictEqual(wordsOfText("José")[0]?.spellings, ["josé", "jose"])
   })
 
+  it("have the spellings of keyboards without their letters", () => {
+    const spellings = (word: string) => wordsOfText(word)[0]?.spellings
+    assert.deepStrictEqual(spellings("Łukasz"), ["łukasz", "lukasz"])
+    assert.deepStrictEqual(spellings("Schlüter"), ["schlüter", "schluter", "schlueter"])
+    assert.deepStrictEqual(spellings("nøgle"), ["nøgle", "nogle", "noegle"])
+    assert.deepStrictEqual(spellings("Straße"), ["straße", "strasse"])
+    assert.deepStrictEqual(spellings("کتابی"), ["کتابی", "كتابي"])
+    assert.deepStrictEqual(spellings("۳۹۰۷"), ["۳۹۰۷", "3907"])
+    assert.deepStrictEqual(spellings("plain"), ["plain"])
+  })
+
+  it("have a spelling without what Hebrew writes in front of them, as long as a word is left", () => {
+    const spellings = (word: string) => wordsOfText(word)[0]?.spellings
+    assert.deepStrictEqual(spellings("הרופא"), ["הרופא", "רופא"])
+    assert.deepStrictEqual(spellings("שהרופא"), ["שהרופא", "הרופא", "רופא"])
+    assert.deepStrictEqual(spellings("הבית"), ["הבית", "בית"])
+    assert.deepStrictEqual(spellings("בית"), ["בית"])
+  })
+
   it("are stemmed in the language of the words around them, and in English where that cannot be told", () => {
     const [first] = wordsOfText("zahnärzte sind nicht teuer, und das ist gut")
     assert.deepStrictEqual(first?.stemmers, ["english_stem", "german_stem"])
