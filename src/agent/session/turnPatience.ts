@@ -1,6 +1,6 @@
 /**
  * A turn whose provider fails for a moment: edge asks again for a minute, says so in one line, and only then that it could not answer. The failure
- * is in the log, so that a restart goes on from it.
+ * is in the log, so that a restart resumes there.
  */
 import { Deferred, Effect } from "effect"
 import type { EventOf } from "#schema/Event.ts"

@@ -71,7 +71,7 @@ describe("a turn whose provider fails", () => {
     })
   )
 
-  it.effect("says at once what only a person can mend", () =>
+  it.effect("says at once what only a person can fix", () =>
     Effect.gen(function* () {
       const { asked, plane } = yield* through(TURN_PATIENCE_MS_MAX, refusedKey)
       assert.lengthOf(asked, 1)
@@ -79,7 +79,7 @@ describe("a turn whose provider fails", () => {
     })
   )
 
-  it.effect("keeps no agent from stopping, and goes on where it was at the next start", () =>
+  it.effect("keeps no agent from stopping, and resumes where it was at the next start", () =>
     Effect.gen(function* () {
       yield* passing
       const plane = yield* makeMemoryControlPlane
