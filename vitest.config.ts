@@ -33,8 +33,9 @@ const projects = GROUPS.map(([name, ...folders], at) => ({
     testTimeout: 300_000,
     // As choird does (src/shared/program/wasmInlining.ts): many tests have an embedded database in their own process.
     execArgv: ["--no-wasm-inlining"],
+    // Times are told in the zone of the host, whatever it is where the tests run.
     // Programs that tests start find what Node compiled for those before them.
-    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compiled") }
+    env: { TZ: "UTC", NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compiled") }
   }
 }))
 

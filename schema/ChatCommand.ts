@@ -81,6 +81,13 @@ const table = {
     help: "Show what fills the model's context, and how much room is left",
     in_private: true
   },
+  trust: {
+    topic: "work",
+    who: "admin",
+    usage: " [number]",
+    help: "Show which text from outside this conversation has read; with its number, take it for trusted",
+    in_private: true
+  },
   model: { who: "everybody", usage: "", help: "Show which model is in use" },
   "model llm": {
     who: "everybody",

@@ -427,7 +427,7 @@ export const REST_CHARS_MAX = 1200
  * `words` are the newest messages of people among what left the lane's window, as they wrote them; absent where they stay as they were. `kept`
  * are revisions up to the boundary that stay in the window. `split`: the delta was written from trusted text alone, and replaces a summary that was
  * not. `rest` quotes what else left, until the next compaction; with `ended` nothing from outside is left in the window, and the label ends.
- * `sources` are where text of the delta came from that an earlier session had read.
+ * With `trusted` a person took all such text for trusted, and nothing leaves. `sources` are where text of the delta came from that an earlier session had read.
  */
 export const CompactionCommitted = Schema.Struct({
   signal_id: Schema.optionalKey(SignalId),
@@ -438,7 +438,8 @@ export const CompactionCommitted = Schema.Struct({
   split: Schema.optionalKey(
     Schema.Struct({
       rest: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(REST_CHARS_MAX))),
-      ended: Schema.optionalKey(Schema.Boolean)
+      ended: Schema.optionalKey(Schema.Boolean),
+      trusted: Schema.optionalKey(Schema.Boolean)
     })
   ),
   sources: Schema.optionalKey(Sources)

@@ -53,6 +53,8 @@ export const Signal = Schema.Union([
   /** Ends one turn and no other, so that an order that arrives late does not end the next one. */
   kind("StopTurn", { signal_id: SignalId, turn: TurnName }),
   kind("Compact", { signal_id: SignalId, lane: Schema.optionalKey(LaneId) }),
+  /** A person takes the text from outside in edge's window for trusted, as it was shown: up to the newest event that brought some. */
+  kind("Trust", { signal_id: SignalId, rev: Rev }),
   /** The summary of the session before, which reached a limit; it comes before every message. */
   kind("Continue", {
     signal_id: SignalId,

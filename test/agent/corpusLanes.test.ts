@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { DialectName } from "#demo/dialects/Dialect.ts"
+import { isPassing } from "#src/shared/model/passing.ts"
 import { atSize } from "../support/size.ts"
 import { bytesOf, type Fixture, nextOf, readCorpus, recordNext } from "../support/corpus.ts"
 import { agentWithModels, configWith } from "../support/modelClient.ts"
@@ -29,7 +30,8 @@ const waitsAfter = ({ expected: { event } }: Fixture): ReadonlyArray<number> => 
   if (!("error" in event)) return []
   const { kind, retry_after_ms, status } = event.error
   if (kind === "rate_limited") return [retry_after_ms ?? LIMITED_MS]
-  return OVERLOADED.has(status) ? [OVERLOADED_MS] : []
+  // A provider that fails otherwise is asked again by the lane, after a pause that is as long.
+  return OVERLOADED.has(status) || isPassing(event.error) ? [OVERLOADED_MS] : []
 }
 
 /** Runs a test of a recorded answer with a clock for its agent that skips the wait, which happens as often as it must. */

@@ -34,6 +34,7 @@ describe("a new conversation", () => {
       assert.include(yield* say("and back"), "This is answer 2.")
       const [first] = yield* sessions
 
+      assert.match(yield* say("/trust"), /No text from outside/u)
       assert.match(yield* say("/new"), /new conversation/iu)
       assert.include(yield* say("the weather"), "This is answer 1.")
       const second = yield* sessions

@@ -3,7 +3,7 @@ import type { Effect } from "effect"
 import type { Home } from "./Home.ts"
 
 export interface Step {
-  /** The time of day, in UTC, in steps of ten minutes. */
+  /** The time of day, where the home is, in steps of ten minutes. */
   readonly at: `${string}${string}:${string}0`
   /** A sentence of the diary, where the phones do not show what somebody does. */
   readonly title?: string

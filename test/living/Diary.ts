@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { isDeepStrictEqual } from "node:util"
 import { assert } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import type { Day, Step } from "./Day.ts"
@@ -18,6 +19,8 @@ const SETTLE_MS_MAX = 30_000
 /** How long nothing may happen until a step counts as over while its text is written. */
 const QUIET_MS = 4000
 const LABEL_CHARS = 8
+/** Lines of a changed message that were there before and are shown again. */
+const KEPT_LINES_MAX = 5
 
 const isWriting = process.env["CHOIR_GOLDEN"] === "write"
 const screenFile = (day: Day) => join(import.meta.dirname, "screens", `${day.date}.txt`)
@@ -37,19 +40,39 @@ const shownLines = ({ from = "choir", lines }: Bubble, mark: string): ReadonlyAr
   )
 }
 
+/** The lines of a changed message, where many that were there before stand together as one. */
+const withoutKept = (bubble: Bubble, old: ReadonlyArray<string>): Bubble => {
+  const known = new Set(old)
+  const runs: Array<{ readonly isKnown: boolean; readonly lines: Array<string> }> = []
+  for (const line of bubble.lines) {
+    const isKnown = known.has(line)
+    if (runs.at(-1)?.isKnown === isKnown) runs.at(-1)?.lines.push(line)
+    else runs.push({ isKnown, lines: [line] })
+  }
+  const lines = runs.flatMap((run) =>
+    run.isKnown && run.lines.length > KEPT_LINES_MAX ? [`[${run.lines.length} lines as before]`] : run.lines
+  )
+  return { ...bubble, lines }
+}
+
 /** What differs between two looks at all phones, chat by chat. */
 const difference = (before: ReadonlyArray<Bubble>, after: ReadonlyArray<Bubble>): ReadonlyArray<string> => {
-  const old = new Map(before.map((bubble) => [bubble.message_id, JSON.stringify(bubble)]))
+  const old = new Map(before.map((bubble) => [bubble.message_id, bubble]))
   const now = new Set(after.map(({ message_id }) => message_id))
   const gone = before.filter(({ message_id }) => !now.has(message_id))
-  const changed = after.filter((bubble) => old.get(bubble.message_id) !== JSON.stringify(bubble))
+  const changed = after.filter((bubble) => !isDeepStrictEqual(old.get(bubble.message_id), bubble))
   const chats = [...new Set([...changed, ...gone].map(({ chat_id }) => chat_id))]
   return chats.flatMap((chat) => [
     ...(chat === PEOPLE.Ada ? [] : [`${chatName(chat)}:`]),
     ...gone.filter(({ chat_id }) => chat_id === chat).flatMap((bubble) => shownLines(bubble, "(removed) ")),
     ...changed
       .filter(({ chat_id }) => chat_id === chat)
-      .flatMap((bubble) => shownLines(bubble, old.has(bubble.message_id) ? "(changed) " : ""))
+      .flatMap((bubble) => {
+        const earlier = old.get(bubble.message_id)
+        return earlier === undefined
+          ? shownLines(bubble, "")
+          : shownLines(withoutKept(bubble, earlier.lines), "(changed) ")
+      })
   ])
 }
 
@@ -94,7 +117,7 @@ export const makeDiary = (home: Home) => {
 
   const live = Effect.fnUntraced(function* (day: Day, step: Step, expected: string | undefined) {
     const heading = headingOf(step)
-    yield* home.turnTo(`${day.date}T${step.at}:00Z`)
+    yield* home.turnTo(day.date, step.at)
     yield* step.act(home)
     const ends = until((shown) => shown.includes(step.until))
     yield* Effect.timeoutOrElse(ends, { duration: STEP_MS_MAX, orElse: () => missing(heading, step.until) })

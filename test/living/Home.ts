@@ -25,6 +25,9 @@ const UID = 47_120
 const STOP_MS_MAX = 30_000
 const SITE = "example.org"
 export const HOSTS = ["api.anthropic.com", "api.telegram.org", SITE] as const
+const ZONE = "Europe/Berlin"
+/** Of that zone until summer time begins on 28 March, after all days. */
+const ZONE_OFFSET = "+01:00"
 const TURNED_CLOCK = join(import.meta.dirname, "turnedClock.mjs")
 
 /** The people of the fortnight, by their numbers at Telegram. */
@@ -67,10 +70,10 @@ export const moveIn = Effect.fnUntraced(function* ({ model, pages, set }: HomePl
   copyFileSync(TURNED_CLOCK, join(folder, "turnedClock.mjs"))
 
   let ahead = 0
-  /** Turns every clock of the home and of the doubles to this time. */
-  const turnTo = (time: string) =>
+  /** Turns every clock of the home and of the doubles to this minute of the home's time zone. */
+  const turnTo = (date: string, time: string) =>
     Effect.sync(() => {
-      const wanted = Date.parse(time) - Date.now()
+      const wanted = Date.parse(`${date}T${time}:00${ZONE_OFFSET}`) - Date.now()
       utimesSync(agent, wanted / 1000, wanted / 1000)
       set(wanted - ahead)
       ahead = wanted
@@ -107,7 +110,7 @@ export const moveIn = Effect.fnUntraced(function* ({ model, pages, set }: HomePl
     ...network.env,
     NODE_OPTIONS: `--import=${join(folder, "turnedClock.mjs")}`,
     CHOIR_TEST_CLOCK: agent,
-    TZ: "Europe/Berlin",
+    TZ: ZONE,
     npm_config_update_notifier: "false"
   }
   yield* Effect.addFinalizer(() =>

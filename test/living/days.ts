@@ -45,9 +45,9 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       beginsSession("08:00", "good morning", "Good morning"),
       tells("08:10", "user.bicycle"),
       tells("08:20", "user.shoes"),
-      tells("08:30", "user.allergy"),
       sendsPhoto("12:00"),
-      asks("12:10", "user.dentist")
+      tells("12:10", "user.allergy"),
+      asks("12:20", "user.dentist")
     ]
   },
   {
@@ -57,7 +57,7 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       writes("Ada", "08:00", "Write into my notes: Who calls the landlord?", "in your notes"),
       writes("Ada", "08:10", "Please learn to list the open questions of my notes", "have proposed"),
       taps("Ada", "08:20", "Approve", "Done"),
-      writes("Ada", "08:30", "thank you", "welcome")
+      writes("Ada", "08:30", "Which questions of my notes are open?", "One: who calls")
     ]
   },
   {
@@ -68,9 +68,9 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       tells("08:10", "user.landlord"),
       tells("08:20", "user.train"),
       tells("08:30", "user.wifi"),
-      tells("08:40", "user.birthday"),
       writes("Ada", "12:00", GARDEN, OPENS),
-      asks("12:10", "user.bicycle")
+      tells("12:10", "user.birthday"),
+      asks("12:20", "user.bicycle")
     ]
   },
   {
@@ -141,7 +141,10 @@ const SECOND_WEEK: ReadonlyArray<Day> = [
   }
 ]
 
-/** Nobody writes for ten days. */
+/** The days before the last, on which nobody writes. */
+export const IDLE_DATES = Array.from({ length: 9 }, (_, day) => `2027-03-${13 + day}`)
+
+/** Nobody has written for ten days. */
 const IDLE: Day = {
   date: "2027-03-22",
   name: "Ten days later",

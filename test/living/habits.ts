@@ -145,6 +145,17 @@ const proposes: Habit = (seen) => {
   }
 }
 
+/** What came of the newest words, in all that the model is shown. */
+const sinceWords = ({ shown, words }: Seen) => shown.slice(shown.lastIndexOf(words) + words.length)
+
+const listsQuestions: Habit = (seen) => {
+  if (!seen.words.startsWith("Which questions of my notes are open?")) return undefined
+  if (did(seen, "choir-skill-start") === undefined)
+    return { calls: [{ name: "choir-skill-start", input: { skill: QUESTIONS.name } }] }
+  const since = sinceWords(seen)
+  return { text: since.includes("Who calls the landlord?") ? "One: who calls the landlord?" : since }
+}
+
 const writesNote: Habit = (seen) => {
   const [, text] = /^Write into my notes: (.+)$/mu.exec(seen.words) ?? []
   if (text === undefined) return undefined
@@ -171,6 +182,7 @@ export const HABITS: ReadonlyArray<Habit> = [
   startsJob,
   proposes,
   writesNote,
+  listsQuestions,
   remembers,
   recalls,
   looksAtPhoto,

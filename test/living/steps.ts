@@ -57,6 +57,12 @@ export const beginsSession = atComputer("Ada has begun a new session at the comp
   terminal.run("choirctl agent stop choir && choirctl agent start choir --fresh")
 )
 
+/** A day on which nobody writes, and Ada looks at the computer once whether all is well. */
+export const passes = Effect.fnUntraced(function* (home: Home, date: string) {
+  yield* home.turnTo(date, "12:00")
+  yield* home.terminal.run("choirctl status")
+})
+
 const buttonData = (message: SentMessage, wanted: string): string | undefined => {
   const { inline_keyboard: rows = [] } = (message.reply_markup ?? {}) as {
     readonly inline_keyboard?: ReadonlyArray<ReadonlyArray<{ readonly text: string; readonly callback_data: string }>>

@@ -12,7 +12,8 @@ const BEGINNING = `# A fortnight with Choir
 
 Ada sets Choir up on a Monday morning and lives with it. This is what the phones show, word for word: \`test/living/fortnight.test.ts\` lives these days in a
 default home, and compares the phones after each step with what follows. The model is a script, and knows of earlier days only what Choir shows it. Behind the names of Telegram, of the
-model's provider and of the web are doubles; all else is what you get. A line with ↩ is the message that an answer quotes, and buttons are in brackets.
+model's provider and of the web are doubles; all else is what you get. A line with ↩ is the message that an answer quotes, and buttons are in brackets. Tokens and prices, which change with every word of
+a prompt, are left out.
 `
 
 const MARGIN = 7

@@ -63,6 +63,7 @@ describe("the table of a chat's commands", () => {
     for (const { words } of chatCommands) assert.isTrue(mayGive(words, true), words)
     const admins = chatCommands.flatMap(({ words }) => (mayGive(words, false) ? [] : [words]))
     assert.deepStrictEqual(admins, [
+      "trust",
       "start",
       "update",
       "update_all",

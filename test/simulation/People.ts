@@ -9,6 +9,10 @@ import type { World } from "./World.ts"
 
 /** Between two things that people do, in ms. */
 const PAUSES_MS = [3000, 8000, 20_000] as const
+/** When, after a message, the compactions are ordered by which a window loses what it read. */
+const FORGETS_AFTER_MS = [10_000, 13_000] as const
+/** Between two messages of people who let the agent finish. */
+const PATIENT_PAUSE_MS = 20_000
 /** Messages of one simulation. */
 const MESSAGES_MAX = 30
 
@@ -27,10 +31,11 @@ export class People {
   start(): void {
     const { faults, kernel } = this.#world
     const pause = this.#draw.pick(PAUSES_MS)
+    const { outside } = this.#world.setup
     const act = () => {
       if (faults.calm) return
       this.#act()
-      kernel.after(kernel.world, this.#draw.wait(pause), act)
+      kernel.after(kernel.world, outside ? PATIENT_PAUSE_MS : this.#draw.wait(pause), act)
     }
     kernel.after(kernel.world, this.#draw.wait(500), act)
   }
@@ -54,7 +59,8 @@ export class People {
     }
     if (roll < 0.6 && this.#said < MESSAGES_MAX) {
       // Some write several messages in a breath, which must stay in order.
-      for (let left = draw.pick([1, 1, 1, 3]); left > 0; left--) {
+      const breath = draw.pick([1, 1, 1, 3])
+      for (let left = this.#world.setup.outside ? 1 : breath; left > 0; left--) {
         // A pasted binary, whose characters take six bytes each in an event.
         const isLarge = this.#world.setup.large && this.#said < 6 && draw.chance(0.3)
         const text = isLarge ? "\u0001".repeat(90_000) : `message ${++this.#said}`
@@ -64,6 +70,9 @@ export class People {
           send(() => database.say(forwarded ? `${asked} ${OUTSIDE}` : asked, forwarded))
         } else send(() => database.say(text))
       }
+      if (this.#world.setup.outside)
+        for (const after of FORGETS_AFTER_MS)
+          kernel.after(kernel.world, after, () => send(() => database.order({ compact: true })))
     } else if (roll < 0.75) send(() => database.order({ inject: `note ${kernel.steps % 100}` }))
     else if (roll < 0.9) send(() => database.order({ cancel: job_name }))
     else send(() => database.order({ compact: true }))

@@ -44,6 +44,8 @@ export interface Setup {
   readonly profiles: ReadonlyMap<string, JobProfile>
   /** Whether people forward what others wrote, and words begin a skill. */
   readonly heeds: boolean
+  /** Whether tools often read text from outside, and people often order a compaction. */
+  readonly outside: boolean
   /** Whether people and models say things that hardly fit an event, or do not. */
   readonly large: boolean
   /** Whether jobs begin so many slow tools at once that they take up all that they may. */
@@ -57,6 +59,9 @@ export interface Setup {
   /** Whether another agent's history never stops growing. */
   readonly hoards: boolean
 }
+
+/** One seed of so many reads much from outside, compacts often, and asks a person where that is left. */
+const OUTSIDE_SEEDS = 5
 
 export const makeSetup = (seed: number, faults: Faults): Setup => {
   const draw = makeSeed(seed, "setup")
@@ -75,7 +80,9 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
   const budgets = small
     ? { ...base.budgets, ...drawn }
     : { ...base.budgets, max_core_jobs: 4, per_job_wall_time_ms: 120_000, total_session_tokens: 50_000_000 }
-  const confirm_external = draw.pick(["never", "never", "tainted", "always"] as const)
+  const outside = seed % OUTSIDE_SEEDS === OUTSIDE_SEEDS - 1
+  const drawn_confirm = draw.pick(["never", "never", "tainted", "always"] as const)
+  const confirm_external = outside ? "tainted" : drawn_confirm
   const event_window = draw.pick([6, 20, 50])
   const heartbeat_interval_ms = draw.pick([500, 2000, 5000])
   const fallback = draw.chance(0.5) ? [ResourceName.make("spare")] : []
@@ -115,6 +122,7 @@ export const makeSetup = (seed: number, faults: Faults): Setup => {
     skills: skillsOf(seed),
     profiles: profilesOf(seed),
     heeds: hasTriggers(seed),
+    outside,
     large: isLarge(seed),
     busy: seed % 13 === 0,
     servers,

@@ -6,23 +6,8 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
     name: "label-ends-beside-a-mixed-summary",
     file: "src/shared/session/compactWindow.ts",
     find: "label?.mixed === true ? emptySummary : summary",
-    replace: "label?.mixed === true && split.rest === undefined ? summary : summary",
-    knownSeed: 4,
-    breaks: ["J4"]
-  },
-  {
-    name: "label-ends-with-text-in-the-window",
-    file: "src/shared/session/labels.ts",
-    find: "(rev) => rev < label.from_rev || rev === turn?.rev || (rev <= boundary_rev && !kept.includes(rev))",
-    replace: "(rev) => rev > 0 && turn?.rev !== boundary_rev && kept.length >= 0 && label.from_rev > 0",
-    also: [
-      {
-        file: "src/shared/session/labels.ts",
-        find: "label.rev > boundary_rev || isShownElsewhere",
-        replace: "isShownElsewhere"
-      }
-    ],
-    knownSeed: 4,
+    replace: "label?.mixed === undefined ? emptySummary : summary",
+    knownSeed: 24,
     breaks: ["J4"]
   },
   {
@@ -37,7 +22,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
         replace: "(isAwaited || !isAwaited) &&"
       }
     ],
-    knownSeed: 4,
+    knownSeed: 24,
     breaks: ["J4"]
   },
   {
@@ -45,7 +30,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/compactWindow.ts",
     find: "...(sources.length === 0 ? label : withMixed(memory, sources, event)),",
     replace: "...(sources.length === 0 ? label : { ...label, ...(withMixed(memory, sources, event) && {}) }),",
-    knownSeed: 59,
+    knownSeed: 9,
     breaks: ["J4"]
   }
 ]

@@ -154,7 +154,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 10,
+    knownSeed: 11,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -266,7 +266,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "core.step >= core.budgets.max_steps",
     replace: "core.step > core.budgets.max_steps",
-    knownSeed: 49,
+    knownSeed: 7,
     breaks: ["I9"]
   },
   {
@@ -298,7 +298,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
-    knownSeed: 2,
+    knownSeed: 5,
     breaks: ["J2"]
   },
   {
@@ -322,7 +322,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 19,
+    knownSeed: 50,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -338,7 +338,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 39,
+    knownSeed: 3,
     breaks: ["L1", "W2"]
   },
   {
@@ -354,7 +354,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: "if (core.injections >= core.budgets.max_injections)",
     replace: "if (core.injections > core.budgets.max_injections)",
-    knownSeed: 99,
+    knownSeed: 11,
     breaks: ["I9"]
   },
   {
@@ -385,7 +385,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         replace: "if (final_hash === reason)"
       }
     ],
-    knownSeed: 9,
+    knownSeed: 6,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,

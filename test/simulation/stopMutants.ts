@@ -39,7 +39,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: "Effect.onInterrupt(() => finishInterrupted(lane, call, began))",
     replace: "Effect.onInterrupt(() => Effect.void)",
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["I7"]
   },
   {
@@ -80,7 +80,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideEnd.ts",
     find: `if (turn?.kind === "turn") return [reply(turn, text, failed)]`,
     replace: `if (turn?.kind === "turn") return []`,
-    knownSeed: 9,
+    knownSeed: 3,
     breaks: ["I10", "L1"]
   },
   {
@@ -96,7 +96,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: "  yield* endJobs(outcome, reason)\n",
     replace: "",
-    knownSeed: 9,
+    knownSeed: 3,
     breaks: ["W2"]
   }
 ]

@@ -70,10 +70,15 @@ const run = (
   input: Input,
   locks: ReadonlyArray<LockRequest>
 ) => {
-  const { faults, kernel, ledger } = world
+  const { faults, kernel, ledger, setup } = world
   const start: PreparedCall["run"] = ({ call_id, lane }) =>
     Effect.suspend(() => {
-      const fate = faults.active("tools") && draw.chance(faults.rates.tools) ? draw.pick(FATES) : "works"
+      const isFromOutside = setup.outside && draw.chance(0.2)
+      const fate = isFromOutside
+        ? "untrusted"
+        : faults.active("tools") && draw.chance(faults.rates.tools)
+          ? draw.pick(FATES)
+          : "works"
       const { effect, name, timeout_ms } = kind
       const { epoch, number, session_id } = agent
       const entry = {

@@ -199,6 +199,8 @@ export type Command =
   | { readonly type: "TellJob"; readonly job_name: JobName; readonly job_id: CallId }
   /** The session continues one that reached a limit: edge knows its summary from the beginning. */
   | ({ readonly type: "Continue" } & Omit<SignalOf<"Continue">, "type">)
+  /** A person takes the text from outside in edge's window for trusted. */
+  | ({ readonly type: "Trust" } & Omit<SignalOf<"Trust">, "type">)
   /** No new conversation begins, since jobs run that nobody said should end. */
   | { readonly type: "NewSession"; readonly signal_id: string }
   /** Ends the session at one of its limits, or by the order of a person, for a new one. */

@@ -173,6 +173,20 @@ const compact = (
   )
 }
 
+/** The person saw the text up to a revision: what came after it was not meant. */
+const trust = ({ edge }: SessionState, { rev, signal_id }: Extract<Command, { type: "Trust" }>): Decision => {
+  const isMeant = edge.label?.rev === rev
+  const ends = isMeant ? { split: { trusted: true } } : {}
+  const order: EventDraft = {
+    event_type: "CompactionCommitted",
+    lane: EDGE,
+    payload: { signal_id, delta: { mode: "append" }, boundary_rev: edge.boundary, ...ends }
+  }
+  const text = "More text from outside came meanwhile, so nothing was taken for trusted. Send /trust to see it."
+  const told: EventDraft = { event_type: "AgentMessage", lane: EDGE, payload: { kind: "notice", text } }
+  return isMeant ? accept(order) : accept(order, told)
+}
+
 /** A notice of a lane at work, to the person who asked for the work. */
 const noticeOf = (state: SessionState, { lane, text }: Extract<Command, { type: "Notice" }>): EventDraft => {
   const memory = laneOf(state, lane)
@@ -239,6 +253,8 @@ const decided = (state: SessionState, command: Command, situation: Situation): D
         ? reject("the job is no longer running")
         : accept({ event_type: "MemoryWriteCommitted", lane, payload: { store: "knowledge", ...write } })
     }
+    case "Trust":
+      return trust(state, command)
     case "Continue":
       return accept(continued(state, command))
     case "NewSession":

@@ -38,7 +38,7 @@ export const htmlWords = (html: string): string => {
 const UNSPACED = String.raw`\p{sc=Han}\p{sc=Hira}\p{sc=Kana}ー\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}`
 const BREAKS_IN_WORDS = new RegExp(`(?<=[${UNSPACED}])\\s+(?=[${UNSPACED}])`, "gu")
 const WORDS = new RegExp(`(?<pairs>[${UNSPACED}]{2,})|(?:(?![${UNSPACED}])[\\p{L}\\p{N}]){3,}`, "gu")
-/** The weight of a pair of letters: a word of such a script has two or three letters, and a word that is another changes all pairs around it. */
+/** The weight of a pair of letters: a word of such a script has two or three letters, and another word changes all pairs around it. */
 const PAIR = 0.5
 
 /** The words of a text with what each counts as; of a script without blanks its pairs of letters. */

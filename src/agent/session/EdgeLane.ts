@@ -20,6 +20,7 @@ import { cutCalls, edgeWords } from "#src/agent/arbiter/finalWords.ts"
 import { plainReport } from "#src/agent/arbiter/plainReport.ts"
 import { Compactor } from "#src/agent/memory/Compactor.ts"
 import { Recollection } from "#src/agent/memory/Recollection.ts"
+import { makeTurnPatience } from "./turnPatience.ts"
 import { AnswerVoice, type Voiced } from "./AnswerVoice.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { Mailbox } from "./Mailbox.ts"
@@ -188,7 +189,7 @@ const makeQuestions = Effect.gen(function* () {
   const recollection = yield* Recollection
   const advanceScript = yield* makeScripts
 
-  return Effect.fnUntraced(function* (purpose: "turn" | "report", correction?: string) {
+  return Effect.fnUntraced(function* (purpose: "turn" | "report", correction?: string, again = false) {
     yield* recollection.prepare
     if (arbiter.state().edge.skill !== undefined) yield* commitIfDue(arbiter, { type: "FailSkill", lane: EDGE })
     if (yield* advanceScript(EDGE, purpose)) return
@@ -198,7 +199,7 @@ const makeQuestions = Effect.gen(function* () {
       return edge.turn === undefined && reports.length === 0 ? undefined : prompt(correction)
     }
     yield* compactor.before(EDGE, { model, tools, messages: asked()?.messages ?? [] })
-    yield* calls.ask(EDGE, purpose, model, tools, asked, compactor.shortening(EDGE))
+    yield* calls.ask(EDGE, purpose, model, tools, asked, compactor.shortening(EDGE), again)
   })
 })
 
@@ -223,14 +224,24 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
       : Effect.undefined
   }
 
+  const purposeOf = () => arbiter.state().edge.turn?.kind ?? "turn"
+  const isOutOfPatience = yield* makeTurnPatience(
+    stopping,
+    Effect.suspend(() => ask(purposeOf(), undefined, true))
+  )
+
   const answer = (rev: number) => {
     const output = log.get(rev)
     if (output.event_type !== "ModelOutput") return sayFailure("the model said nothing")
     const { error } = output.payload
+    const { turn_max_steps } = settings.current().config.budgets
+    const isAtLimit = arbiter.state().edge.step >= turn_max_steps
+    if (error !== undefined && isPassing(error))
+      return Effect.flatMap(isAtLimit ? Effect.succeed(true) : isOutOfPatience(output), (isOver) =>
+        isOver ? sayFailure(error.message, "again") : Effect.void
+      )
     if (error !== undefined)
-      return isPassing(error)
-        ? sayFailure(error.message, "again")
-        : sayFailure(error.message, "final", isSpentAccount(error) ? "once that is solved" : undefined)
+      return sayFailure(error.message, "final", isSpentAccount(error) ? "once that is solved" : undefined)
     const words = edgeWords(log.find, arbiter.state().edge, output)
     switch (words.type) {
       case "whole":
@@ -239,13 +250,8 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
         return words.text.trim() === ""
           ? sayFailure(words.problem)
           : say(`${words.text}\n\n(The answer is incomplete: ${words.problem}.)`)
-      case "correct": {
-        const { edge } = arbiter.state()
-        const { turn_max_steps } = settings.current().config.budgets
-        return edge.step >= turn_max_steps
-          ? sayFailure(`I stopped ${stepsSpent(turn_max_steps)}`)
-          : ask(edge.turn?.kind ?? "turn", words.correction)
-      }
+      case "correct":
+        return isAtLimit ? sayFailure(`I stopped ${stepsSpent(turn_max_steps)}`) : ask(purposeOf(), words.correction)
     }
   }
   const step = Effect.suspend(() => {

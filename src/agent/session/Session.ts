@@ -173,6 +173,8 @@ const obey = Effect.fnUntraced(function* (ending: Deferred.Deferred<Ending>, ord
       return yield* turnStops.order(signal)
     case "Compact":
       return yield* compactor.request(signal.lane ?? EDGE, signal.signal_id)
+    case "Trust":
+      return yield* commitEnd(arbiter, signal, isUnheard(signal.signal_id))
     case "Continue":
       return yield* continueFrom(signal)
     case "NewSession":

@@ -88,6 +88,7 @@ export const fromSteeringRefused = ({ hint, kind, reason }: SteeringRefused): Ap
     case "NOTHING_RUNS":
     case "JOBS_RUN":
     case "ALREADY_NEW":
+    case "OTHER_TEXT":
     case "NOT_RUNNING":
     case "NEWER_EVENTS":
     case "REQUEST_ID_REUSED":

@@ -84,9 +84,16 @@ export type Opened = Effect.Success<ReturnType<Effect.Success<typeof makeOpen>>>
 const movedTo = ({ base, head, source }: Opened) =>
   changed(`${source.ref} has moved to ${head} since the person saw the change, which was based on ${base}`)
 
+/** Digits of a commit that people read. */
+const COMMIT_CHARS = 12
+
 /** The place of the change: the repository, and an image if one was built. */
 const inRepo = ({ commit, image_version }: Job) =>
-  `it is in the repository as commit ${(commit ?? "").slice(0, 12)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
+  `it is in the repository as commit ${(commit ?? "").slice(0, COMMIT_CHARS)}${image_version === undefined ? "" : `, image ${image_version} was built`}`
+
+/** The outcome of a change that the agent runs with; what a person wants to know comes first. */
+const runsWith = ({ commit, image_version }: Job) =>
+  `the agent runs with it (commit ${(commit ?? "").slice(0, COMMIT_CHARS)}${image_version === undefined ? "" : `, image ${image_version}`})`
 
 const make = Effect.fnUntraced(function* () {
   const agents = yield* AgentSteps
@@ -150,7 +157,7 @@ const make = Effect.fnUntraced(function* () {
           return yield* build(approved, job)
         case "update":
           yield* agents.update(approved, job, new Set())
-          return done(`${inRepo(job)}, and the agent runs with it`)
+          return done(runsWith(job))
         default:
           return yield* Effect.die(new Error(`a change of a repository has no step ${step}`))
       }

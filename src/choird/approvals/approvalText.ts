@@ -4,6 +4,7 @@
  */
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { STACKED, UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The length of an approval's one line in a list. */
@@ -60,7 +61,7 @@ const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string =>
 
 /** The time that a person has, in words. */
 export const openUntil = ({ expires_at }: Pick<Asking, "expires_at">): string =>
-  `Open until ${expires_at.slice(0, 16).replace("T", " ")} UTC.`
+  `Open until ${localMinute(expires_at)}.`
 
 /** The message that asks a person where there are no buttons, once for each approval. */
 export const askingText = (asking: Asking): string => {

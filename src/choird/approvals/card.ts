@@ -6,6 +6,7 @@ import { GRANT_AGENT_MS, GRANT_USES_MAX } from "./grantRows.ts"
 import { wordsText } from "./grantWords.ts"
 import { randomBytes } from "node:crypto"
 import { type Asking, openUntil } from "./approvalText.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of the facts on a card; with everything else it stays below the 4,096 of a Telegram message. */
@@ -100,7 +101,7 @@ export interface Offer {
 }
 
 const DAY_CHARS = 10
-const day = (at_ms: number): string => new Date(at_ms).toISOString().slice(0, DAY_CHARS)
+const day = (at_ms: number): string => localMinute(at_ms).slice(0, DAY_CHARS)
 
 const offered = ({ agent, job, now_ms, words }: Offer): ReadonlyArray<string> => {
   const scopes = [

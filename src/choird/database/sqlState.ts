@@ -27,7 +27,7 @@ const CONTENT = /^(21|22|23|54)/u
 /** Whether the server refuses the content of a request: it would refuse it each time. */
 export const refusesContent = (error: SqlError.SqlError): boolean => CONTENT.test(sqlState(error) ?? "")
 
-/** Whether nothing but a change of the database repairs the error: neither waiting nor another request does. */
+/** Whether only a change of the database ends the error: neither waiting nor another request does. */
 export const isLasting = (error: SqlError.SqlError): boolean =>
   !isConnectionLost(error) && !mayPass(error) && !refusesContent(error)
 

@@ -26,7 +26,7 @@ import { AgentCommands } from "./AgentCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { makeChatGrants } from "./chatGrants.ts"
 import { makeChatMemory } from "./chatMemory.ts"
-import { makeLook, makeSteer, orderOf } from "./chatSteering.ts"
+import { makeLook, makeShowOutside, makeSteer, orderOf } from "./chatSteering.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered } from "./Choices.ts"
@@ -246,6 +246,7 @@ const make = Effect.fnUntraced(function* () {
   const voice = yield* makeChatVoice
   const look = yield* makeLook
   const running = yield* makeRunning
+  const showOutside = yield* makeShowOutside
   const steer = yield* makeSteer
   const onAgents = yield* makeOnAgents
 
@@ -287,6 +288,10 @@ const make = Effect.fnUntraced(function* () {
           ? refusal("There is no conversation at the moment.")
           : notice(...(yield* eventLines(view.session_id, command.count)))
       }
+      case "trust":
+        return command.rev === undefined
+          ? yield* showOutside(speaker)
+          : yield* steer({ type: "Trust", rev: command.rev }, speaker)
       case "inject":
       case "answer":
       case "compact":

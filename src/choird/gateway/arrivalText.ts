@@ -4,6 +4,7 @@
  */
 import { isChoirds } from "#src/choird/queues/chatText.ts"
 import { plural } from "#src/shared/text/counts.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { LATE_LABEL, quotedLines, REPLY_LABEL } from "#src/shared/text/quotedWords.ts"
 import { seenText } from "#src/shared/text/seenText.ts"
@@ -28,8 +29,6 @@ const named = (text: string, chars = NAME_CHARS_MAX): string => {
   const part = firstPart(text, chars)
   return JSON.stringify(seenText(part.length < text.length ? `${part}…` : part))
 }
-
-const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`
 
 const spanText = (ms: number): string =>
   ms < 2 * HOUR_MS
@@ -56,7 +55,7 @@ const originText = ({ handle, kind, name, signature, written_ms }: Origin): stri
   return [
     isNamed && handle !== undefined ? `${who} (@${handle})` : who,
     ...(signature === undefined ? [] : [`signed ${named(signature)}`]),
-    ...(written_ms === undefined ? [] : [`written ${timeText(written_ms)}`])
+    ...(written_ms === undefined ? [] : [`written ${localMinute(written_ms)}`])
   ].join(", ")
 }
 
@@ -71,7 +70,7 @@ const groupLabel = ({ writer }: Group): string => `[Written in a group by ${name
 
 const lateLabel = ({ edited, read_ms, sent_ms }: Arrival): ReadonlyArray<string> => {
   if (edited === true || sent_ms === undefined || read_ms === undefined || read_ms - sent_ms < LATE_MS_MIN) return []
-  return [`${LATE_LABEL}${timeText(sent_ms)} and received only ${spanText(read_ms - sent_ms)} later:]`]
+  return [`${LATE_LABEL}${localMinute(sent_ms)} and received only ${spanText(read_ms - sent_ms)} later:]`]
 }
 
 const placeText = ({ accuracy_m, latitude, longitude }: Extract<SharedItem, { readonly latitude: number }>): string =>
@@ -132,7 +131,7 @@ const quotedWords = ({ by, elsewhere, file, is_part, item, text }: Quoted): stri
     `${is_part === true ? "a part of " : ""}${whose}${isOwn ? "" : ` by ${originText(by)}`}`,
     ...(elsewhere === undefined ? [] : [`in the chat ${named(elsewhere)}`]),
     ...(has.length === 0 ? [] : [`with ${has.join()}`]),
-    ...(isOwn && by.written_ms !== undefined ? [`written ${timeText(by.written_ms)}`] : []),
+    ...(isOwn && by.written_ms !== undefined ? [`written ${localMinute(by.written_ms)}`] : []),
     ...(lacks ? [has.length === 0 ? "whose words are not here" : "without words"] : [])
   ].join(", ")
 }

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { GrantSummary } from "#schema/Grant.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { Answer } from "./Answer.ts"
@@ -13,7 +14,7 @@ const LISTED_MAX = 20
 /** One grant on one line. */
 const grantLine = ({ grant_id, job_name, scope, until, uses, uses_max, words }: GrantSummary): string => {
   const forWhom = scope === "job" ? `for the job ${job_name ?? ""}` : "for the agent"
-  return `${grant_id} covers ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${until.slice(0, 16).replace("T", " ")} UTC`
+  return `${grant_id} covers ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${localMinute(until)}`
 }
 
 export const makeChatGrants = Effect.gen(function* () {

@@ -12,6 +12,9 @@ import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { writersAt } from "#src/shared/config/people.ts"
 import { writtenBy } from "#src/shared/text/writtenBy.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
+import { shownLabel } from "#src/shared/session/labels.ts"
+import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import { choose, numbered } from "./Choices.ts"
 import type { Answer } from "./Answer.ts"
@@ -94,6 +97,8 @@ export const makeSteer = Effect.gen(function* () {
       if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
       if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
         return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
+      if (failure._tag === "SteeringRefused" && failure.kind === "OTHER_TEXT")
+        return refusal(`${sentence(failure.message)} ${sentence(failure.hint)}`)
       if (failure._tag === "SteeringRefused" && failure.kind === "JOBS_RUN")
         return refusal(`${sentence(failure.message)} Wait for the report, or send /new yes to end what runs.`)
       const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
@@ -120,8 +125,28 @@ export const makeSteer = Effect.gen(function* () {
             ? "A new conversation begins. What I was asked to remember stays."
             : "A new conversation begins as soon as this answer is there. /stop ends the answer."
         )
+      case "Trust":
+        return notice("What this conversation has read counts as trusted now.")
       case "Compact":
         return notice("The older part of the conversation is being summarised.")
     }
   })
 })
+
+/** The text from outside in the conversation of the speaker's agent, with the number that takes it for trusted. */
+export const makeShowOutside = Effect.map(makeLook, (look) =>
+  Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+    const { state } = yield* look(agent_id)
+    const shown = shownLabel(state?.edge)
+    if (shown === undefined) return notice("No text from outside is in this conversation.")
+    const lines = originsOf(shown.sources).map((source) => `- ${sourceWords(source)}`)
+    return notice(
+      [
+        "This conversation has read text from outside:",
+        ...lines,
+        `While it is there, I ask before anything acts outside. It leaves by ${localMinute(shown.until)} if no more of it comes.`,
+        `To take it for trusted: /trust ${state?.edge.label?.rev}`
+      ].join("\n")
+    )
+  })
+)

@@ -53,6 +53,7 @@ export type Command =
   | { readonly type: "cancel"; readonly job_name: JobName | undefined }
   | { readonly type: "compact" }
   | { readonly type: "new"; readonly end_jobs: boolean }
+  | { readonly type: "trust"; readonly rev: number | undefined }
   | { readonly type: "inject"; readonly content: string }
   | { readonly type: "answer"; readonly content: string; readonly job_name?: JobName }
   | { readonly type: "memory"; readonly query: string | undefined }
@@ -170,6 +171,12 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
   inject: (rest) => (rest === "" ? undefined : { type: "inject", content: rest }),
   answer: (rest) => (rest === "" ? undefined : { type: "answer", content: rest }),
   compact: () => ({ type: "compact" }),
+  trust: (rest) =>
+    rest === ""
+      ? { type: "trust", rev: undefined }
+      : /^\d{1,9}$/u.test(rest)
+        ? { type: "trust", rev: Number(rest) }
+        : undefined,
   new: (rest) => (rest === "" || rest === "yes" ? { type: "new", end_jobs: rest === "yes" } : undefined),
   memory: (rest) => ({ type: "memory", query: rest === "" ? undefined : rest.slice(0, MEMORY_QUERY_CHARS_MAX) }),
   forget: (rest) => (rest === "" ? undefined : { type: "forget", text: rest }),

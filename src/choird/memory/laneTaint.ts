@@ -164,7 +164,7 @@ const compacted = (taint: Taint, { lane, payload }: EventOf<"CompactionCommitted
   const { sources: brings = [], split } = payload
   if (brings.length > 0) return orTainted(taint, lane, true, brings)
   const { sources, tainted } = laneOf(taint, lane)
-  if (split?.ended !== true || !tainted) return taint
+  if ((split?.ended !== true && split?.trusted !== true) || !tainted) return taint
   const past = withSources(taint.past, sources.length === 0 ? UNKNOWN : sources)
   return { ...withLane(taint, lane, { tainted: false, sources: [] }), past }
 }

@@ -29,6 +29,7 @@ export type SignalBody =
   | Omit<SignalOf<"StopTurn">, "signal_id">
   | Omit<SignalOf<"Compact">, "signal_id">
   | Omit<SignalOf<"NewSession">, "signal_id">
+  | Omit<SignalOf<"Trust">, "signal_id">
 
 /** A stored signal. */
 export interface Asked {

@@ -1,6 +1,6 @@
 /** A person's order to a running session: the signal that it becomes, whether a stored one is the same, and its row in the audit. */
 import { Effect, Schema } from "effect"
-import { type InboxId, jobOf, JobName, type LaneId } from "#schema/Ids.ts"
+import { type InboxId, jobOf, JobName, type LaneId, Rev } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import type { SignalBody } from "#src/choird/queues/Signals.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -19,6 +19,7 @@ export class SteeringRefused extends Schema.TaggedError<SteeringRefused>()("Stee
     "NOTHING_RUNS",
     "JOBS_RUN",
     "ALREADY_NEW",
+    "OTHER_TEXT",
     "NOT_RUNNING",
     "NEWER_EVENTS",
     "SIGNALS_FULL",
@@ -50,6 +51,8 @@ export type Order =
   | { readonly type: "StopTurn" }
   | { readonly type: "Cancel" }
   | { readonly type: "Compact"; readonly lane?: LaneId }
+  /** Takes the text from outside in edge's window for trusted, up to the event that brought the newest of what the person was shown. */
+  | { readonly type: "Trust"; readonly rev: number }
   /** A new conversation. Jobs that run are ended only if the person says so. */
   | { readonly type: "NewSession"; readonly end_jobs?: boolean }
 
@@ -190,6 +193,16 @@ export const signalBodyOf = Effect.fnUntraced(function* (state: SessionState, or
     }
     case "NewSession":
       return yield* newSession(state, order, next)
+    case "Trust":
+      return state.edge.label?.rev === order.rev
+        ? ({ type: "Trust", rev: Rev.make(order.rev) } satisfies SignalBody)
+        : yield* state.edge.label === undefined
+            ? refused(
+                "OTHER_TEXT",
+                "no text from outside is in this conversation",
+                "there is nothing to take for trusted"
+              )
+            : refused("OTHER_TEXT", "that is not the text which is in this conversation now", "send /trust to see it")
     case "Compact": {
       const job_name = order.lane === undefined ? undefined : jobOf(order.lane)
       if (job_name !== undefined) yield* chosenJob(state, job_name)
@@ -228,6 +241,8 @@ export const isSame = (order: Order, body: SignalBody): boolean => {
       return body.type === "CancelCore" || body.type === "StopTurn"
     case "Compact":
       return body.type === "Compact" && body.lane === order.lane
+    case "Trust":
+      return body.type === "Trust" && body.rev === order.rev
     case "NewSession":
       return body.type === "NewSession" && (body.end_jobs ?? false) === (order.end_jobs ?? false)
   }
@@ -243,7 +258,8 @@ export const ORDER_ACTIONS = {
   Cancel: "session.cancel",
   StopTurn: "session.stop",
   Compact: "session.compact",
-  NewSession: "session.new"
+  NewSession: "session.new",
+  Trust: "session.trust"
 } as const
 
 /** The detail of an order in its audit row: never the words of an instruction. */
@@ -261,6 +277,8 @@ export const auditDetail = (order: Order): Readonly<Record<string, string | numb
       return { job_name: order.job_name ?? null }
     case "Compact":
       return { lane: order.lane ?? null }
+    case "Trust":
+      return { rev: order.rev }
     case "NewSession":
       return { end_jobs: String(order.end_jobs ?? false) }
     case "StopTurn":

@@ -6,13 +6,14 @@ const listed = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : 
 const dollars = (usd: number) => `$${usd < 1 ? usd.toFixed(3) : usd.toFixed(2)}`
 
 /** The most that a run can take. */
-export const boundsText = ({ locks, model_calls, tokens, usd }: SkillBounds): string =>
-  [
+export const boundsText = ({ locks, model_calls, tokens, usd }: SkillBounds): string => {
+  const asked = [
     `at most ${model_calls} model calls`,
     ...(tokens === null ? [] : [`${tokens} tokens`]),
-    ...(usd === null ? [] : [dollars(usd)]),
-    `locks ${listed(locks)}`
-  ].join(", ")
+    ...(usd === null ? [] : [dollars(usd)])
+  ]
+  return [...(model_calls === 0 ? ["asks no model"] : asked), `locks ${listed(locks)}`].join(", ")
+}
 
 export const gradeText = ({ grade, passed, points }: Pick<SkillReport, "grade" | "passed" | "points">): string =>
   `${grade}, ${passed} of ${points.length} points`

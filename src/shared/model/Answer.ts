@@ -136,7 +136,7 @@ const callOf = (call: Parts["calls"][number], isWhole: boolean): AnsweredCall =>
   return { name, input: isUsable ? meant.success : call.arguments }
 }
 
-/** The calls of one answer, of which those beyond the limit are refused, and those that no model makes are counted only; `more` were counted before. */
+/** The calls of one answer, of which those beyond the limit are refused, and those that no model makes are counted only; `more` of them are in the count without being here. */
 export const limitedCalls = (calls: ReadonlyArray<AnsweredCall>, more = 0): ReadonlyArray<AnsweredCall> => {
   const beyond = Math.max(0, calls.length - MODEL_TOOL_CALLS_KEPT_MAX)
   const left_out = calls.reduce((sum, call) => sum + (call.left_out ?? 0), beyond + more)

@@ -91,7 +91,7 @@ const reasoningIn = (message: ReplyMessage): string | undefined => {
   return Object.keys(kept).length === 0 ? undefined : JSON.stringify(kept)
 }
 
-/** The calls of an answer, the one of the older form where there is no other. One without a function belongs to none of the tools, and fails alone. */
+/** The calls of an answer, the one of the older form where there is no other. One without a function belongs to no tool, and fails alone. */
 const callsIn = ({ function_call, tool_calls }: ReplyMessage, reason: string | undefined) => {
   const isOlder = reason === undefined || reason === "function_call"
   const older = isOlder ? Option.toArray(decodeCalled(function_call)).filter(({ name }) => name !== "") : []

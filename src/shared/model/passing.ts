@@ -2,5 +2,5 @@
 import type { ModelError } from "#schema/Event.ts"
 
 /** A refused key, an unknown name and a malformed answer are for a person to see: no patience helps. */
-export const isPassing = ({ kind, status = 0 }: ModelError): boolean =>
+export const isPassing = ({ kind, status = 0 }: Pick<ModelError, "kind" | "status">): boolean =>
   kind === "rate_limited" || kind === "timeout" || kind === "unreachable" || (kind === "http" && status >= 500)

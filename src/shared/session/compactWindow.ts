@@ -105,6 +105,17 @@ const unlabelled = (state: SessionState): SessionState => {
   }
 }
 
+/** The state in which a person has taken the text from outside in edge's window for trusted; what is in the log elsewhere stays what it is. */
+const trusted = (state: SessionState, { lane, payload: { signal_id } }: EventOf<"CompactionCommitted">): Folded => {
+  if (lane !== EDGE || signal_id === undefined) return Result.fail("only a person takes text from outside for trusted")
+  const { label, sources } = state.edge
+  if (label === undefined) return Result.succeed(state)
+  return Result.succeed({
+    ...withLane(state, EDGE, { tainted: false, sources: [], label: undefined }),
+    past_sources: withSources(state.past_sources, sources.length === 0 ? UNKNOWN : sources)
+  })
+}
+
 /** Of text whose events name no source. */
 export const UNKNOWN: ReadonlyArray<Source> = ["memory"]
 
@@ -115,6 +126,7 @@ export const compactWindow = (state: SessionState, event: EventOf<"CompactionCom
   if (memory === undefined)
     return signal_id === undefined ? Result.fail(`no job runs on ${lane}`) : Result.succeed(state)
   // An order to compact ends in an event even where there was nothing to do.
+  if (split?.trusted === true) return trusted(state, event)
   const isNothing = Object.keys(delta).length === 1 && split === undefined
   if (boundary_rev <= memory.boundary && signal_id !== undefined && isNothing) return Result.succeed(state)
   if (boundary_rev < memory.boundary) return Result.fail(`the window begins after ${memory.boundary} already`)

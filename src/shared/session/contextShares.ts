@@ -1,4 +1,5 @@
 /** The shares of a prompt's kinds of parts, in the order of the prompt. */
+import { localMinute } from "#src/shared/text/localTime.ts"
 import type { ContextPart, PromptContext } from "#schema/PromptContext.ts"
 import { originsOf, sourceWords } from "./sourceWords.ts"
 
@@ -36,7 +37,7 @@ export const contextLabel = ({ label }: PromptContext): ReadonlyArray<string> =>
   label === undefined
     ? []
     : [
-        `Text from outside is in it, from ${originsOf(label.sources).map(sourceWords).join(", ") || "unknown places"}. It leaves at ${label.until.slice(0, 16).replace("T", " ")} UTC if no more of it comes.`
+        `Text from outside is in it, from ${originsOf(label.sources).map(sourceWords).join(", ") || "unknown places"}. It leaves at ${localMinute(label.until)} if no more of it comes.`
       ]
 
 /** One line: the lane, its model, and how full the model's context is. */

@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { coreLane, EDGE, InboxId, JobName, ResourceName, type SessionId, type SignalId } from "#schema/Ids.ts"
+import { coreLane, EDGE, InboxId, JobName, ResourceName, Rev, type SessionId, type SignalId } from "#schema/Ids.ts"
 import { SkillName } from "#schema/Skill.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
@@ -95,6 +95,39 @@ describeStores("Steering", (it) => {
       const { ended } = yield* order(session_id, "r1", { type: "Compact" }, 20)
       assert.isNull(ended)
       assert.deepStrictEqual(yield* rows(session_id), [{ kind: "Compact", payload: {} }])
+    }).pipe(Effect.provide(stores))
+  )
+
+  it.effect("takes the text from outside for trusted that the person was shown, and none that came later", () =>
+    Effect.gen(function* () {
+      const talk = yield* newTalk
+      const { session_id } = talk.caller
+      const refusedFor = (rev: number, request: string) =>
+        Effect.map(Effect.flip(order(session_id, request, { type: "Trust", rev })), (error) => error.message)
+      assert.match(yield* refusedFor(1, "r1"), /no text from outside/u)
+      const forwarded = userMsg("1")
+      talk.commit({ ...forwarded, payload: { ...forwarded.payload, forwarded: true } })
+      yield* store(talk, 0)
+      assert.match(yield* refusedFor(7, "r2"), /not the text which is in this conversation now/u)
+      const { body, signal_id } = yield* order(session_id, "r3", { type: "Trust", rev: 1 })
+      assert.deepStrictEqual(body, { type: "Trust", rev: 1 })
+      const events = yield* EventStore
+      assert.isTrue((yield* events.state(session_id)).edge.tainted)
+      talk.commit({
+        event_type: "CompactionCommitted",
+        lane: EDGE,
+        payload: { signal_id, delta: { mode: "append" }, boundary_rev: Rev.make(0), split: { trusted: true } }
+      })
+      yield* store(talk, 1)
+      assert.isFalse((yield* events.state(session_id)).edge.tainted)
+      assert.deepStrictEqual(
+        (yield* auditOf(session_id)).map(({ action, detail }) => [action, detail["rev"], detail["refused"]]),
+        [
+          ["session.trust", 1, "OTHER_TEXT"],
+          ["session.trust", 7, "OTHER_TEXT"],
+          ["session.trust", 1, undefined]
+        ]
+      )
     }).pipe(Effect.provide(stores))
   )
 

@@ -10,6 +10,7 @@ import {
   JobName,
   type LaneId,
   ResourceName,
+  Rev,
   SessionId,
   Sha256,
   SignalId
@@ -87,6 +88,8 @@ class SecondModel {
       case "ToolResultCommitted":
         return this.#add(rev, [...seen, ...(payload.sources ?? [])])
       case "AgentMessage":
+        // Words of Choir's own, which no prompt shows.
+        if (payload.kind === "notice") return undefined
         this.#add(rev, seen)
         this.asked = new Set()
         return undefined
@@ -100,6 +103,12 @@ class SecondModel {
   #compact({ payload: { boundary_rev, kept = [], sources = [], split } }: EventOf<"CompactionCommitted">) {
     const before = this.origins
     // The summary of the session before, which stays until one is parted from it.
+    if (split?.trusted === true) {
+      this.window = this.window.map(({ rev }) => ({ rev, from: new Set() }))
+      this.rest = new Set()
+      this.asked = new Set()
+      return
+    }
     if (sources.length > 0) {
       this.rest = new Set([...this.rest, ...sources])
       return
@@ -139,6 +148,7 @@ const makeSession = (where: string) => {
   let state: SessionState = initialState
   let taint: Taint = noTaint
   let now = 0
+  let signals = 0
   const events: Array<ChoirEvent> = []
   const model = new SecondModel()
   const give = (command: Command): ReadonlyArray<ChoirEvent> => {
@@ -211,11 +221,20 @@ const makeSession = (where: string) => {
       give({ type: "Output", lane: EDGE, output: { ...base, purpose: purposeOf(EDGE), tool_calls: [], text: "ok" } })
       give({ type: "Answer", text: "ok" })
     },
+    /** A person takes what they were shown for trusted; now and then what they were shown is older. */
+    trust: (isOlder: boolean) => {
+      const { label } = state.edge
+      if (label === undefined) return
+      signals += 1
+      const signal_id = SignalId.make(String(signals))
+      give({ type: "Trust", signal_id, rev: Rev.make(isOlder ? label.rev + 1 : label.rev) })
+      if (!isOlder) assert.isFalse(state.edge.tainted, where)
+    },
     /** What the session before, which had read such text, was summed up as. */
     continues: (sources: ReadonlyArray<Source>) =>
       give({
         type: "Continue",
-        signal_id: SignalId.make("1"),
+        signal_id: SignalId.make(String(++signals)),
         session_id: SessionId.make("0".repeat(16)),
         summary: { title: "t", summary: "s", decisions: [], open_points: [], facts: [] },
         sources
@@ -255,6 +274,7 @@ const step = (session: Session, random: () => number): void => {
   const kind = random()
   const core = state.cores.get(JOB)
   if (kind < 0.08) return session.restart()
+  if (kind < 0.1) return session.trust(random() < 0.3)
   if (kind < 0.16) return session.compact(random() < 0.5, random() < 0.5)
   if (core !== undefined && kind < 0.36) {
     if (random() < 0.7) return void session.call(CORE, pick(random, CALLS))

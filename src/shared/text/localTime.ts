@@ -1,0 +1,23 @@
+/** A minute as people read it: in the time zone of the host that tells it, which is named. */
+
+const MINUTE = {
+  year: "numeric",
+  month: "2-digit",
+  day: "2-digit",
+  hour: "2-digit",
+  minute: "2-digit",
+  hourCycle: "h23"
+} as const
+
+const hostZone = () => new Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** @param at ms since 1970, or an ISO text. */
+export const localMinute = (at: number | string, timeZone = hostZone()): string => {
+  const parts = new Map<string, string>(
+    new Intl.DateTimeFormat("en", { ...MINUTE, timeZone })
+      .formatToParts(new Date(at))
+      .map(({ type, value }) => [type, value])
+  )
+  const [year, month, day, hour, minute] = ["year", "month", "day", "hour", "minute"].map((type) => parts.get(type))
+  return `${year}-${month}-${day} ${hour}:${minute} ${timeZone === "UTC" ? "UTC" : `(${timeZone})`}`
+}
