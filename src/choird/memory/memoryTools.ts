@@ -10,6 +10,7 @@ import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/Ho
 import { DeleteInput, RecallAnswer, RecallInput, SearchInput, UpsertInput } from "#src/shared/memory/hostQueries.ts"
 import { Knowledge } from "./Knowledge.ts"
 import { Recall } from "./Recall.ts"
+import { isPlainName } from "#src/shared/text/foreignText.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a hit that an agent is sent; drill-down reads the rest. */
@@ -110,7 +111,9 @@ export const memoryTools = Effect.gen(function* () {
       caller
     ) {
       const { agent_id, session_id } = caller
-      const isOwn = untrusted && (yield* knowledge.isSaid(text, { session_id, lane, rev }))
+      // The key is shown with the fact, and nobody said it: no sentence may fit.
+      const isPlain = key === null || isPlainName(key)
+      const isOwn = untrusted && isPlain && (yield* knowledge.isSaid(text, { session_id, lane, rev }))
       const labels = sources === undefined || isOwn ? {} : { sources }
       const source: FactSource = { kind: "agent", session_id, rev, call_id, lane, ...labels }
       const fact = { key, text, untrusted: untrusted && !isOwn, source, call_id: idOf(session_id, call_id) }

@@ -8,9 +8,9 @@ import { stemsOf } from "./wordRows.ts"
 const SAID_MIN = 0.8
 /** Words of a fact that its message may lack, however long both are: more of them would be a sentence of somebody else's. */
 const UNSAID_MAX = 2
-/** What one character of may change whom or how much a fact is about: numbers, addresses, links, paths, handles. */
+/** Words of which one character may change whom or how much a fact is about: numbers, addresses, links, paths, handles. */
 const EXACT = /[\p{N}@/#_+]|[\p{L}\p{N}][.:][\p{L}\p{N}]/u
-/** Signs that are no words here, and that a model may read as letters. */
+/** Signs outside of words that a model may read as letters. */
 const SIGNS = /[\p{So}\p{C}]/gu
 /** The one whom an agent writes of where a person says `I`. */
 const WRITER = /\busers?\b|(?:be)?nutzers?(?:in)?(?!\p{L})|пользовател\p{L}*|用户|ユーザー|사용자|المستخدم/giu
