@@ -7,8 +7,8 @@ import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { endsLabel, isDue } from "#src/shared/session/labels.ts"
 
 const AT = "2026-01-01T00:00:00.000Z"
-const eventsOf = (...drafts: ReadonlyArray<EventDraft>) =>
-  drafts.map((draft, index) => ({ v: 2, rev: index + 1, created_at: AT, salt: "0".repeat(32), ...draft }) as ChoirEvent)
+const eventsOf = (...drafts: ReadonlyArray<EventDraft>): ReadonlyArray<ChoirEvent> =>
+  drafts.map((draft, index) => ({ v: 2, rev: index + 1, created_at: AT, salt: "0".repeat(32), ...draft }))
 
 const FORWARDED: EventDraft = {
   event_type: "UserMsg",
