@@ -78,6 +78,7 @@ const SHOWERS: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/agent/outside/OutsideApi.ts": ["foreignText", "oneLine"],
   "src/agent/tools/webSearch.ts": ["oneLine"],
   "src/choird/memory/eventWords.ts": ["fileNameText"],
+  "src/choird/memory/memoryTools.ts": ["isPlainName"],
   "src/shared/model/Answer.ts": ["oneLine"],
   "src/shared/model/providerWords.ts": ["oneLine"],
   "src/shared/session/jobText.ts": ["fileNameText"]

@@ -8,7 +8,7 @@ import { ChatSettings, type JobTopic } from "#src/choird/gateway/ChatSettings.ts
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
 import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { Inbox, type Incoming } from "#src/choird/queues/Inbox.ts"
-import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type OutboxMessage, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { runTelegram } from "#src/choird/gateway/Telegram.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
 import type { AuditEntry } from "#src/choird/logs/Audit.ts"
@@ -39,7 +39,7 @@ const makeMemory = Effect.gen(function* () {
   const stored = makeJournal<Incoming>()
   const orders = makeJournal<{ readonly request: Request; readonly order: Order }>()
   const health = makeJournal<string>()
-  const rows: Array<Outgoing> = []
+  const rows: Array<Outgoing & Pick<OutboxMessage, "labelled">> = []
   const delivered: Array<string> = []
   const outcomes = makeJournal<string>()
   const refusals: Array<AuditEntry> = []
@@ -56,12 +56,14 @@ const makeMemory = Effect.gen(function* () {
       jobs.delete(job_name)
       return PubSub.publish(appends, { events: [{ event_type: "CoreStopped" }] } as never)
     })
-  const put = (text: string, extra: Partial<Outgoing> = {}) =>
+  /** Messages as they were sent, with whether their words may repeat text from outside. */
+  const sentAs = new Map<string, boolean>()
+  const put = (text: string, extra: Partial<Outgoing & Pick<OutboxMessage, "labelled">> = {}) =>
     Effect.suspend(() => {
       const outbox_id = String(rows.length + 1)
       const place = { gateway: BOT, dm: PHONE, agent_id: AGENT, kind: "reply", in_reply_to: null } as const
       const row = { outbox_id, source: "event", source_id: outbox_id, part: 0, sent_parts: 0, created_ms: 0 } as const
-      rows.push({ ...row, ...place, text, ...extra })
+      rows.push({ ...row, ...place, text, labelled: extra.source === "choird", ...extra })
       return wake(PHONE)
     })
   const received = (message: Incoming) => {
@@ -116,8 +118,11 @@ const makeMemory = Effect.gen(function* () {
         Effect.sync(() =>
           rows.filter((row) => row.dm === dm && !delivered.includes(row.outbox_id) && row.form?.files !== undefined)
         ),
-      delivered: (ids) =>
+      mayRepeat: (_, { chat_id, message_id }) => Effect.sync(() => sentAs.get(`${chat_id}/${message_id}`) ?? true),
+      delivered: (ids, sent) =>
         Effect.sync(() => {
+          const labelled = rows.find(({ outbox_id }) => outbox_id === ids[0])?.labelled ?? true
+          if (sent !== undefined) sentAs.set(`${sent.chat_id}/${sent.message_id}`, labelled)
           outcomes.record(`delivered ${ids.join()}`)
           return delivered.push(...ids)
         }),

@@ -42,6 +42,7 @@ import { agentNumbers } from "./migrations/0043_agent_numbers.ts"
 import { documentWords } from "./migrations/0044_document_words.ts"
 import { memoryUntil } from "./migrations/0045_memory_until.ts"
 import { carriedMessages } from "./migrations/0046_carried_messages.ts"
+import { labelledMessages } from "./migrations/0047_labelled_messages.ts"
 import { sqlProblem } from "./sqlState.ts"
 
 /** How long all pending migrations may take, waiting for another migrator included (R67). */
@@ -90,7 +91,8 @@ export const MIGRATIONS = {
   "0043_agent_numbers": agentNumbers,
   "0044_document_words": documentWords,
   "0045_memory_until": memoryUntil,
-  "0046_carried_messages": carriedMessages
+  "0046_carried_messages": carriedMessages,
+  "0047_labelled_messages": labelledMessages
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -24,6 +24,7 @@ import { makeKnownCode, makeStranger } from "./codesOfArrivals.ts"
 import { Presence } from "./Presence.ts"
 import { type Route, route } from "./route.ts"
 import { Transcriber } from "./Transcriber.ts"
+import { ownWords } from "#src/shared/text/quotedWords.ts"
 
 type Message = Extract<Route, { readonly type: "message" }> & { readonly arrival: Arrival }
 
@@ -220,7 +221,10 @@ const makeToCard = Effect.gen(function* () {
 /** A message in the topic of a job: the answer to the job's question, or a message that says where it was written. */
 const makeToJob = Effect.gen(function* () {
   const askedInTopic = yield* makeAskedInTopic
-  return Effect.fnUntraced(function* (to: Route, { edited, file, group, thread_id }: Arrival): Effect.fn.Return<Route> {
+  return Effect.fnUntraced(function* (
+    to: Route,
+    { edited, file, group, quoted, thread_id }: Arrival
+  ): Effect.fn.Return<Route> {
     // Words of others, which a reply brings as well, are nobody's answer: they go to the agent with their mark.
     if (
       to.type !== "message" ||
@@ -232,8 +236,10 @@ const makeToJob = Effect.gen(function* () {
       return to
     const job = yield* askedInTopic(to.dm, thread_id)
     if (job === undefined) return to
-    const { agent_id, dm, text } = to
+    const { agent_id, dm } = to
     const { asks, job_name } = job
+    // The job knows its own words.
+    const text = asks && quoted?.by.kind === "own" ? ownWords(to.text) : to.text
     return asks && file === undefined
       ? {
           type: "command",
@@ -247,12 +253,25 @@ const makeToJob = Effect.gen(function* () {
   })
 })
 
+/** A reply to a message of the agent's own, whose words come along: where they may repeat text from outside, they do so in the reply. */
+const makeWithQuote = Effect.map(Outbox, (outbox) =>
+  Effect.fnUntraced(function* (to: Route, gateway: ResourceName, { quoted, reply_on }: Arrival) {
+    if (to.type !== "message" || to.forwarded === true || quoted?.by.kind !== "own") return to
+    if (quoted.text === undefined && quoted.item === undefined) return to
+    const mayRepeat = reply_on === undefined || (yield* outbox.mayRepeat(gateway, reply_on))
+    return mayRepeat ? ({ ...to, forwarded: true } satisfies Route) : to
+  })
+)
+
 /** The route that a person means, by the message that they reply to and by the topic that they write in. */
 const makeMeant = Effect.gen(function* () {
   const toCard = yield* makeToCard
   const toJob = yield* makeToJob
-  return (to: Route, gateway: ResourceName, arrival: Arrival) =>
-    Effect.flatMap(toCard(to, gateway, arrival), (meant) => toJob(meant, arrival))
+  const withQuote = yield* makeWithQuote
+  return Effect.fnUntraced(function* (to: Route, gateway: ResourceName, arrival: Arrival) {
+    const meant = yield* toJob(yield* toCard(to, gateway, arrival), arrival)
+    return yield* withQuote(meant, gateway, arrival)
+  })
 })
 
 /** Runs a command that the agent itself answers, or never does: nobody else's messages wait for it. One at a time is enough. */

@@ -168,7 +168,7 @@ const arrivalOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray
 
 /** A message that a person edited; without its number nobody knows which. Only words are edited: nobody says anything by moving. */
 const editOf = (bot: Bot, update_id: number, content: unknown): ReadonlyArray<Arrival> =>
-  arrivalOf(bot, update_id, content).flatMap(({ reply_on: _on, ...arrival }) =>
+  arrivalOf(bot, update_id, content).flatMap((arrival) =>
     arrival.message_id === undefined || arrival.text === undefined || arrival.item !== undefined
       ? []
       : [{ ...arrival, edited: true }]

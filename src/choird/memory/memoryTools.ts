@@ -13,6 +13,7 @@ import { Recall } from "./Recall.ts"
 import { excerpt } from "./recallBlock.ts"
 import { wordsOfQuery } from "./textWords.ts"
 import { CHARS_A_TOKEN } from "#src/shared/model/usage.ts"
+import { isPlainName } from "#src/shared/text/foreignText.ts"
 
 /** Characters of a hit that an agent is sent; drill-down reads the rest. */
 const HIT_CHARS_MAX = 2400
@@ -116,7 +117,9 @@ export const memoryTools = Effect.gen(function* () {
       caller
     ) {
       const { agent_id, session_id } = caller
-      const isOwn = untrusted && (yield* knowledge.isSaid(text, { session_id, lane, rev }))
+      // The key is shown with the fact, and nobody said it: no sentence may fit.
+      const isPlain = key === null || isPlainName(key)
+      const isOwn = untrusted && isPlain && (yield* knowledge.isSaid(text, { session_id, lane, rev }))
       const labels = sources === undefined || isOwn ? {} : { sources }
       const source: FactSource = { kind: "agent", session_id, rev, call_id, lane, ...labels }
       const fact = { key, text, untrusted: untrusted && !isOwn, source, call_id: idOf(session_id, call_id) }

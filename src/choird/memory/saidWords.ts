@@ -10,7 +10,7 @@ const SAID_MIN = 0.8
 const UNSAID_MAX = 2
 /** Words of which one character may change whom or how much a fact is about: numbers, addresses, links, paths, handles. */
 const EXACT = /[\p{N}@/#_+]|[\p{L}\p{N}][.:][\p{L}\p{N}]/u
-/** Signs that do not count as words here, and that a model may read as letters. */
+/** Signs outside of words that a model may read as letters. */
 const SIGNS = /[\p{So}\p{C}]/gu
 /** The one whom an agent writes of where a person says `I`. */
 const WRITER = /\busers?\b|(?:be)?nutzers?(?:in)?(?!\p{L})|пользовател\p{L}*|用户|ユーザー|사용자|المستخدم/giu

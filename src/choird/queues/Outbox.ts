@@ -98,6 +98,11 @@ export class Outbox extends Context.Service<
     notify(notice: Notice): Effect.Effect<void, DatabaseAway>
     /** Whether a message of choird's own with this source was stored. */
     told(source_id: string): Effect.Effect<boolean, DatabaseAway>
+    /**
+     * Whether the words of a message that a gateway sent may repeat text from outside. All do of which it is not known: cards and answers of
+     * choird's own, which quote such text, and parts of a long answer.
+     */
+    mayRepeat(gateway: ResourceName, message: SentAs): Effect.Effect<boolean, DatabaseAway>
     /** Undelivered rows of a DM in order after an id: at most OUTBOX_PAGE_MAX, and OUTBOX_PAGE_BYTES_MAX where there is more than one. */
     undelivered(dm: ResourceName, after: string | undefined): Effect.Effect<ReadonlyArray<Outgoing>, DatabaseAway>
     /** The undelivered row of a DM that is sent next: answers first. */
@@ -166,6 +171,13 @@ export class Outbox extends Context.Service<
           const rows = yield* sql`SELECT 1 FROM choir_control.outbox
             WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`
           return rows.length > 0
+        }, onDatabase),
+        mayRepeat: Effect.fn("Outbox.mayRepeat")(function* (gateway, { chat_id, message_id }) {
+          // Another bot behind the gateway counts from 1 again.
+          const [row] = yield* sql<{ readonly labelled: boolean }>`SELECT labelled FROM choir_control.outbox
+            WHERE sent_chat IS NOT NULL AND labelled IS NOT NULL AND gateway = ${gateway}
+              AND sent_chat = ${chat_id} AND sent_id = ${message_id} ORDER BY outbox_id DESC LIMIT 1`
+          return row?.labelled ?? true
         }, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* readPage<Outgoing>(dm, after)
@@ -263,6 +275,8 @@ export type OutboxMessage = Omit<
   "outbox_id" | "part" | "sent_parts" | "failure" | "created_ms" | "edited_id"
 > & {
   readonly session_id: SessionId | null
+  /** Whether its agent wrote it in sight of text from outside; absent where nobody knows. */
+  readonly labelled?: boolean
 }
 
 /**
@@ -292,16 +306,17 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
       // Buttons are below the last part.
       shown: part === parts.length - 1 && message.form ? canonicalJson(message.form) : "",
       session: message.session_id ?? "",
-      reply: String(rowId(message.in_reply_to ?? "") ?? "")
+      reply: String(rowId(message.in_reply_to ?? "") ?? ""),
+      labels: message.labelled === undefined ? "" : String(message.labelled)
     }))
   )
   if (rows.length === 0) return
   const dms = [...new Set(rows.map(({ dm }) => dm))].sort()
   const column = <K extends keyof (typeof rows)[number]>(key: K) => rows.map((row) => row[key])
   yield* sql`INSERT INTO choir_control.outbox
-      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to, form)
+      (source, source_id, part, gateway, dm, agent_id, session_id, kind, text, in_reply_to, form, labelled)
     SELECT source, source_id, part, gateway, dm, agent_id, nullif(session, ''), kind, text, nullif(reply, '')::bigint,
-      nullif(shown, '')::jsonb
+      nullif(shown, '')::jsonb, nullif(labels, '')::boolean
     FROM (
       SELECT count(pg_advisory_xact_lock(hashtextextended('choir/dm/' || name, 0))) AS locks
       FROM unnest(${dms}::text[]) AS name
@@ -309,8 +324,8 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
       ${column("source")}::text[], ${column("source_id")}::text[], ${column("part")}::int[],
       ${column("gateway")}::text[], ${column("dm")}::text[], ${column("agent_id")}::text[],
       ${column("session")}::text[], ${column("kind")}::text[], ${column("text")}::text[],
-      ${column("reply")}::text[], ${column("shown")}::text[]
-    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply, shown)
+      ${column("reply")}::text[], ${column("shown")}::text[], ${column("labels")}::text[]
+    ) AS row (source, source_id, part, gateway, dm, agent_id, session, kind, text, reply, shown, labels)
     WHERE dms.locks > 0
     ON CONFLICT (source, source_id, part) DO NOTHING`
 })

@@ -81,7 +81,8 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     // The agent is asked to end long before, and nothing is wrong with the session.
     const bytes = bytesOf(links)
     if (!hasRoom(log_bytes, bytes, config.retention)) return { decision: { type: "frozen" } as const, last_rev }
-    const origin = { session_id, agent_id, dms: bound, workspace }
+    const labelled = newer !== undefined || [stored.at.state, state].some(isLabelled) || events.some(endsLabels)
+    const origin = { session_id, agent_id, dms: bound, workspace, labelled }
     const tellings = yield* tellingsOf(config, origin, events)
     // Before anything is written, since the agent repeats the request until somebody reads.
     if (tellings === undefined) return { ...BACKOFF, last_rev }
@@ -136,6 +137,14 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
         )
   return { append, unstored: Effect.sync((): ReadonlyArray<Unstored> => [...unstored.values()]) }
 })
+
+/** Whether any lane has text from outside. */
+const isLabelled = ({ cores, edge }: SessionState): boolean =>
+  edge.tainted || [...cores.values()].some(({ tainted }) => tainted)
+
+/** Whether an event is the end of a label, which may have begun among the same events. */
+const endsLabels = (event: ChoirEvent): boolean =>
+  event.event_type === "CompactionCommitted" && event.payload.split?.ended === true
 
 /** The decision about a request, and the session's newest revision before it. */
 export interface Settled {

@@ -33,6 +33,8 @@ interface Origin {
   readonly dms: ReadonlyArray<ResourceName>
   /** The name of its workspace. */
   readonly workspace: string
+  /** Whether a lane has text from outside before or after the events. */
+  readonly labelled: boolean
 }
 
 /** A row whose id an event carries. */
@@ -152,7 +154,7 @@ const NOTHING: Tellings = { taken: [], beyond: [] }
 /** The messages that events make, within the room of their agent; undefined where an answer has none, so that nothing of the request is stored. */
 export const tellingsOf = Effect.fnUntraced(function* (
   config: Config,
-  { agent_id, dms, session_id, workspace }: Origin,
+  { agent_id, dms, labelled, session_id, workspace }: Origin,
   events: ReadonlyArray<ChoirEvent>
 ) {
   const spoken = events.filter(isSpoken)
@@ -178,6 +180,7 @@ export const tellingsOf = Effect.fnUntraced(function* (
         kind: kindOf(payload),
         text: textOf(payload),
         in_reply_to,
+        labelled,
         rev,
         room: roomOf(payload, asked),
         job: payload.job,

@@ -84,8 +84,8 @@ const withMixed = (
   sources: ReadonlyArray<Source>,
   { created_at, payload: { boundary_rev } }: EventOf<"CompactionCommitted">
 ): ReturnType<typeof brought> => {
-  // The text is in the summary, and leaves with the next compaction.
-  const labelled = brought(lane, sources, { created_at, rev: boundary_rev })
+  // The text is in the summary, and leaves with the next compaction, but not before what the lane has read itself.
+  const labelled = brought(lane, sources, { created_at, rev: Math.max(lane.label?.rev ?? 0, boundary_rev) })
   return { ...labelled, label: { ...labelled.label, mixed: true } }
 }
 

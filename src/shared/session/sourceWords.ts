@@ -74,6 +74,9 @@ const LABELS: ReadonlyArray<readonly [kind: "forward" | "group", label: RegExp]>
   ["group", /^\[Written in a group by ("(?:[^"\\\n]|\\.){0,400}")/gmu]
 ]
 
+/** The label of a reply to words of the agent or of choird, which may repeat text from outside. */
+const OWN_LABEL = /^\[A reply to (?:a part of )?(?:your message|a notice of Choir)/mu
+
 const unquoted = (text: string): string => {
   try {
     return String(JSON.parse(text))
@@ -87,5 +90,6 @@ export const writersOf = (text: string): ReadonlyArray<Source> => {
   const found = LABELS.flatMap(([kind, label]) =>
     Array.from(text.matchAll(label), ([, name = ""]) => sourceOf(kind, unquoted(name)))
   )
-  return found.length === 0 ? ["forwarded"] : [...new Set(found)]
+  if (found.length > 0) return [...new Set(found)]
+  return [OWN_LABEL.test(text) ? "memory" : "forwarded"]
 }

@@ -66,7 +66,7 @@ const setUp = Effect.gen(function* () {
         return sql.withTransaction(
           applyProjections(
             config,
-            { session_id, agent_id, dms: [PHONE], workspace: "main" },
+            { session_id, agent_id, dms: [PHONE], workspace: "main", labelled: false },
             [event as unknown as ChoirEvent],
             { taken: [], beyond: [] }
           )
