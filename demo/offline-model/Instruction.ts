@@ -139,7 +139,11 @@ const PARSERS: Readonly<Record<string, Parser>> = {
   jobs: (rest, source) => (rest === "" ? { source, kind: "jobs" } : undefined),
   remember,
   recall,
-  say: (rest, source) => (rest === "" ? undefined : { source, kind: "say", text: unescape(rest) }),
+  // npm start asks every model for this sentence; to repeat its words would be no greeting.
+  say: (rest, source) =>
+    rest === "" || /^hello in one sentence\.?$/iu.test(rest)
+      ? undefined
+      : { source, kind: "say", text: unescape(rest) },
   report
 }
 

@@ -49,7 +49,9 @@ export const smallTalk = (message: string): string => {
     return `${sum[1]} ${sum[2]} ${sum[3]} is ${compute(Number(sum[1]), sum[2], Number(sum[3]))}.`
   }
   if (/^(?:help|what can you do|what are you|who are you)\b/iu.test(text)) return HELP
-  return /^(?:hi|hello|hey|good (?:morning|evening|afternoon))\b/iu.test(text) ? GREETING : SENTENCE
+  return /^(?:hi|hello|hey|say hello in one sentence|good (?:morning|evening|afternoon))\b/iu.test(text)
+    ? GREETING
+    : SENTENCE
 }
 
 /** The answer to a sentence for which the prompt shows something of long-term memory. */

@@ -54,7 +54,7 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
       yield* terminal.line("")
     }
     yield* terminal.see("you> Say hello in one sentence.", LATER)
-    yield* terminal.see("hello in one sentence", LATER)
+    yield* terminal.see("Hello! I am the offline model", LATER)
     yield* terminal.see("Talk to choir", LATER)
     if (variant.telegram) {
       yield* bot.text(PHONE_USER, "say hello phone")

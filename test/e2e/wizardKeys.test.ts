@@ -45,6 +45,8 @@ describe("the wizard", () => {
       const flags = ["--model-provider=other", `--model-endpoint=${a.endpoint}`, "--model-name=broken"]
       yield* terminal.line([process.execPath, MAIN, "--home", home, "init", ...flags, "--runtime=process"].join(" "))
       yield* terminal.see("API key, if the API needs one", LATER)
+      yield* terminal.line("not a key")
+      yield* terminal.see("A key has no spaces")
       yield* terminal.line(KEY_A)
       yield* terminal.see("What now?", LATER)
       const { best, ways } = waysOn("other", "name")
@@ -96,16 +98,23 @@ describe("the wizard", () => {
       const flags = ["--model-provider=offline", "--runtime=process"]
       yield* terminal.line([process.execPath, MAIN, "--home", home, "init", ...flags].join(" "))
       yield* terminal.see("Bot token", LATER)
+      yield* terminal.line("not-a-token")
+      yield* terminal.see("A bot token looks like")
       yield* terminal.line(TOKEN)
       const offered = yield* terminal.see(/t\.me\/\w+\?start=\w+/u, LATER)
       const [, code = ""] = /on Telegram: (\w{4}-\w{4})/u.exec(offered) ?? []
       assert.include(offered, `?start=${code.replace("-", "")}`)
       yield* terminal.see("Waiting for the code")
+      yield* terminal.line("me")
+      yield* terminal.see("A user id is a number")
       yield* bot.text(STRANGER, "hello")
       yield* bot.text(STRANGER, "ABCD-EFGH")
       yield* bot.textInGroup(-1009, PHONE_USER, code)
       yield* bot.text(PHONE_USER, `/start ${code.replace("-", "").toLowerCase()}`)
       yield* terminal.see(`Your phone is paired: the Telegram user ${PHONE_USER} is the admin`, LATER)
+      const news = yield* terminal.drawn
+      // What was below the question is erased before the news takes its line.
+      assert.include(news.slice(news.lastIndexOf("to pair later"), news.indexOf("Your phone is paired")), "\n\u001b[J")
       yield* terminal.see("Next:", LATER)
       const { dms } = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
       assert.deepStrictEqual(dms.telegram, { gateway: "telegram", user_id: String(PHONE_USER), admin: true })

@@ -42,6 +42,8 @@ interface How {
 export interface Terminal {
   /** The end of what has appeared. */
   readonly screen: Effect.Effect<string>
+  /** Everything that has appeared, with its colours and cursor movements. */
+  readonly drawn: Effect.Effect<string>
   /** Types text as it is. */
   type(text: string): Effect.Effect<void>
   /** Types a line and Enter. */
@@ -135,6 +137,7 @@ export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path,
     })
   const terminal: Terminal = {
     screen: Effect.sync(() => screen.slice(-SHOWN_CHARS_MAX)),
+    drawn: Effect.sync(() => raw),
     type,
     see,
     line: (text) => type(`${text}${KEYS.enter}`),

@@ -85,10 +85,12 @@ const events = Command.make(
       Stream.tap((event) => print(event, eventLine)),
       Stream.runCount
     )
-    if (printed > 0 || Option.isNone(from)) return
+    if (printed > 0 || follow) return
     const { last_rev } = yield* ask("session", (choird) => choird.show({ params: { id } }))
     const screen = yield* Screen
-    yield* screen.note(`no events from revision ${from.value} on: the log of ${id} ends at ${last_rev}`)
+    if (last_rev === 0) yield* screen.note(`${id} has no events yet`)
+    else if (Option.isSome(from))
+      yield* screen.note(`no events from revision ${from.value} on: the log of ${id} ends at ${last_rev}`)
   })
 ).pipe(
   Command.withDescription("Print a session's events, from the first one"),

@@ -97,6 +97,8 @@ const TOOL = "choir_check"
 /** Characters that a header may have. */
 const KEY = /^[\x21-\x7e]+$/u
 
+export const looksLikeKey = (key: string): boolean => KEY.test(key)
+
 /** The last line is an instruction that the offline model follows as well. */
 const MESSAGES: ReadonlyArray<Message> = [
   { role: "system", content: "You test a connection. You answer with one tool call and no text." },
@@ -265,7 +267,7 @@ const negotiated = Effect.fnUntraced(function* (configured: Model, key: string |
 /** Asks the model for one tool call. Costs a few hundred tokens. */
 export const tryModel = Effect.fn("tryModel")(function* (model: TriedModel, key: Redacted.Redacted | undefined) {
   const secret = key === undefined ? undefined : Redacted.value(key)
-  if (secret !== undefined && !KEY.test(secret))
+  if (secret !== undefined && !looksLikeKey(secret))
     return yield* new CheckFailed({
       obstacle: "key",
       problem: "the key has a space, a line break or another character that keys do not have",

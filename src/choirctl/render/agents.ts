@@ -5,6 +5,7 @@ import type { UpdateOutcome } from "#schema/AgentsApi.ts"
 import { boundDms, type ResourceBindings } from "#schema/ResourceBindings.ts"
 import { fields, paint, type Paint, safeLine, safeText, span, table } from "#src/choirctl/terminal/text.ts"
 import { approvalsWaiting } from "./approvals.ts"
+import { counted } from "#src/shared/text/counts.ts"
 
 /** A session's bindings by kind, with all DMs under `dm`. */
 export const bindingEntries = (
@@ -82,8 +83,8 @@ export const keptLines = ({ agent_id, keeps }: RestartedAgent): ReadonlyArray<st
 type Spent = AgentDetail["budgets"]["tokens"]
 
 const spent = ({ limit, used }: Spent) => {
-  const amount = Number.isInteger(used) ? String(used) : used.toFixed(4)
-  return limit === null ? amount : `${amount} of ${limit}`
+  const amount = Number.isInteger(used) ? counted(used) : used.toFixed(4)
+  return limit === null ? amount : `${amount} of ${counted(limit)}`
 }
 
 /** The cost, as far as prices are known. */

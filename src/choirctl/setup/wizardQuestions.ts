@@ -1,12 +1,13 @@
 /** The questions of the setup wizard, one by one: their words, and which answers they take. */
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
+import { looksLikeKey } from "#src/choirctl/doctor/modelCheck.ts"
 import { looksLikeToken } from "#src/choirctl/doctor/serviceChecks.ts"
 import type { Obstacle, CheckFailed } from "#src/choirctl/doctor/checkHttp.ts"
 import { parsePrice, type Price, PRICES_AS_OF } from "#src/choirctl/home/knownModels.ts"
 import { hasOwnAddress, LOCAL_ENDPOINT, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
 import { addressProblem, isTelegramId, nameProblem, needsKey } from "#src/choirctl/home/setupAnswers.ts"
-import { askPerson } from "#src/choirctl/terminal/questions.ts"
+import { askHidden, askPerson } from "#src/choirctl/terminal/questions.ts"
 
 const checked = (fits: (text: string) => boolean, problem: string) => (text: string) =>
   fits(text.trim()) ? Effect.succeed(text.trim()) : Effect.fail(problem)
@@ -58,7 +59,7 @@ export const askPrice = (price: Price | undefined) => {
       message: `Price in USD per million tokens, input/output, such as 3/15 (Enter: ${fallback})`,
       validate: checked(
         (text) => text === "" || parsePrice(text) !== undefined,
-        "Enter two numbers, such as 3/15, or press Enter"
+        "Enter two numbers, such as 3/15, or erase the line (Ctrl-U)"
       )
     })
   ).pipe(Effect.map((text) => (text === "" ? price : parsePrice(text))))
@@ -82,27 +83,35 @@ export const askUserId = (waits: boolean) =>
         : "Your Telegram user id, if you know it (Enter: pair with a code later)",
       validate: checked(
         (text) => text === "" || isTelegramId(text),
-        "A user id is a number, such as 123456789. Press Enter to pair with a code instead"
+        waits
+          ? "A user id is a number, such as 123456789. Erase the line (Ctrl-U) to pair later"
+          : "A user id is a number, such as 123456789. Erase the line (Ctrl-U) to pair with a code later"
       )
     })
   )
 
 /** A secret, or nothing when it is to follow later. */
-const askSecret = (message: string, validate: (value: string) => Effect.Effect<string, string> = Effect.succeed) =>
-  Effect.map(askPerson(Prompt.Password({ message, validate })), (typed) =>
-    Redacted.value(typed).trim() === "" ? undefined : Redacted.make(Redacted.value(typed).trim())
+const askSecret = (message: string, problem: (text: string) => string | undefined) =>
+  Effect.map(
+    askHidden(message, (typed) => (typed.trim() === "" ? undefined : problem(typed.trim()))),
+    (typed) => (Redacted.value(typed).trim() === "" ? undefined : Redacted.make(Redacted.value(typed).trim()))
   )
+
+const keyProblem = (text: string) =>
+  looksLikeKey(text)
+    ? undefined
+    : "A key has no spaces and no special characters. Copy it again from your account at the provider, as one line"
 
 export const askKey = (provider: Provider) =>
   askSecret(
     needsKey(provider)
       ? `API key from ${presetOf(provider).title.replace(/:.*$/u, "")} (Enter: set it later)`
-      : "API key, if the API needs one (Enter: no key)"
+      : "API key, if the API needs one (Enter: no key)",
+    keyProblem
   )
 
-export const askToken = askSecret(
-  "Bot token from @BotFather (Enter: no Telegram)",
-  checked((text) => text === "" || looksLikeToken(text), "A bot token looks like 123456789:AAE...; press Enter to skip")
+export const askToken = askSecret("Bot token from @BotFather (Enter: no Telegram)", (text) =>
+  looksLikeToken(text) ? undefined : "A bot token looks like 123456789:AAE... Paste it again, or press Enter to skip"
 )
 
 export type Next = "key" | "name" | "endpoint" | "again" | "all" | "keep" | "offline"

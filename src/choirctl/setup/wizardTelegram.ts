@@ -54,7 +54,8 @@ const phoneQuestion = Effect.fnUntraced(function* (home: string, given: Given) {
   yield* screen.note(`Send this to @${name.value} on Telegram: ${shownPairingCode(code)}`)
   yield* screen.note(`or open https://t.me/${name.value}?start=${code}`)
   const sent = awaitCode({ api_root, token }, code).pipe(
-    Effect.tap(() => screen.note("")),
+    // Below the question may be why an earlier answer was refused: the news is written in place of it.
+    Effect.tap(() => screen.draw("\n\u001b[J")),
     Effect.tapError(({ message }) => screen.note(`\nNo code is waited for: ${message}.`)),
     Effect.timeoutOrElse({ duration: PAIRING_MS_MAX, orElse: () => Effect.never }),
     Effect.orElseSucceed(() => undefined),

@@ -14,6 +14,20 @@ import { safeLine } from "./text.ts"
 export const askPerson = <A>(prompt: Prompt.Prompt<A>) =>
   Prompt.run(prompt).pipe(Effect.tapError(() => Effect.flatMap(Screen, (screen) => screen.draw("\n"))))
 
+/**
+ * Asks for a text that is not shown, until `problem` finds nothing wrong with it. Each try begins on an empty line: nobody can correct what they
+ * do not see, and the next text would only be added to it.
+ */
+export const askHidden = Effect.fnUntraced(function* (message: string, problem: (text: string) => string | undefined) {
+  const screen = yield* Screen
+  while (true) {
+    const typed = yield* askPerson(Prompt.Password({ message }))
+    const found = problem(Redacted.value(typed))
+    if (found === undefined) return typed
+    yield* screen.note(found)
+  }
+})
+
 const PASSPHRASE_CHARS_MIN = 8
 const PASSPHRASE_BYTES_MAX = 4096
 
@@ -27,11 +41,11 @@ const isShort = (text: string) => text.length < PASSPHRASE_CHARS_MIN
 /** Asked for twice, since nothing opens the secrets if it was mistyped. */
 const askNew = Effect.gen(function* () {
   const message = `Passphrase for the backup (at least ${PASSPHRASE_CHARS_MIN} characters)`
-  const validate = (text: string) =>
-    isShort(text) ? Effect.fail(`at least ${PASSPHRASE_CHARS_MIN} characters`) : Effect.succeed(text)
+  const problem = (text: string) =>
+    isShort(text) ? `A passphrase needs at least ${PASSPHRASE_CHARS_MIN} characters; type another one` : undefined
   const screen = yield* Screen
   while (true) {
-    const first = yield* askPerson(Prompt.Password({ message, validate }))
+    const first = yield* askHidden(message, problem)
     const second = yield* askPerson(Prompt.Password({ message: "Repeat the passphrase" }))
     if (Redacted.value(first) === Redacted.value(second)) return first
     yield* screen.note("the passphrases differ; type them again")

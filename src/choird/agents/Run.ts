@@ -76,7 +76,10 @@ const nextSession = Effect.fnUntraced(function* ({ agent_id, bindings, prepared 
 
 /** The session that a message starts; `undefined` when the operator stops the agent first. */
 const successor = Effect.fnUntraced(function* (context: RunContext) {
-  return (yield* messageComes(context)) ? yield* nextSession(context) : undefined
+  if (!(yield* messageComes(context))) return undefined
+  // Otherwise the view would say of the session that starts why the one before has ended.
+  yield* Effect.flatMap(AgentViews, (views) => views.change(context.agent_id, { reason: null }))
+  return yield* nextSession(context)
 })
 
 /** Shows an agent whose session is closed as running, since the next message starts it. */

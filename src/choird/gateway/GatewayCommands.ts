@@ -32,6 +32,7 @@ import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered } from "./Choices.ts"
 import type { AgentCommand, Command } from "./readCommand.ts"
 import type { Speaker } from "./Speaker.ts"
+import { counted } from "#src/shared/text/counts.ts"
 
 /** Runs commands for the person at an agent's DM. */
 export class GatewayCommands extends Context.Service<
@@ -74,7 +75,7 @@ const usedText = ({ edge, spent }: SessionState, { max_cost_usd, max_tool_calls_
   const cost = max_cost_usd === null ? paid : `, ${spent.cost_usd.toFixed(2)} of ${max_cost_usd} USD`
   return [
     ...(edge.skill === undefined ? [] : [`Skill: ${edge.skill.name}, step ${edge.skill.state}.`]),
-    `Used: ${spent.tokens} of ${budgets.total_session_tokens} tokens, ${spent.tool_calls} of ${max_tool_calls_per_session} tool calls${cost}.`
+    `Used: ${counted(spent.tokens)} of ${counted(budgets.total_session_tokens)} tokens, ${counted(spent.tool_calls)} of ${counted(max_tool_calls_per_session)} tool calls${cost}.`
   ]
 }
 

@@ -124,7 +124,7 @@ export const makeChatMemory = Effect.gen(function* () {
       ...(facts.length === 0 ? [] : ["What I know:", ...facts.map(factLine)]),
       ...(all > facts.length ? [`and ${count(all - facts.length, "more fact")}`] : []),
       ...(facts.some(({ untrusted }) => untrusted) ? ["/memory keep <number> takes an untrusted fact for true."] : []),
-      `I also remember ${count(sessions, "earlier conversation")}. /memory <words> searches everything, /forget <words> removes it.`
+      `${facts.length === 0 ? "I" : "I also"} remember ${count(sessions, "earlier conversation")}. /memory <words> searches everything, /forget <words> removes it.`
     )
   })
 

@@ -2,6 +2,7 @@
 import { localMinute } from "#src/shared/text/localTime.ts"
 import type { ContextPart, PromptContext } from "#schema/PromptContext.ts"
 import { originsOf, sourceWords } from "./sourceWords.ts"
+import { counted } from "#src/shared/text/counts.ts"
 
 export interface ContextShare {
   readonly name: string
@@ -29,8 +30,8 @@ export const contextShares = ({ parts }: PromptContext): ReadonlyArray<ContextSh
 /** How full the model's context is. */
 export const contextSize = ({ context_window, tokens }: PromptContext): string =>
   context_window === 0
-    ? `${tokens} tokens`
-    : `${tokens} of ${context_window} tokens (${Math.round((100 * tokens) / context_window)} %)`
+    ? `${counted(tokens)} tokens`
+    : `${counted(tokens)} of ${counted(context_window)} tokens (${Math.round((100 * tokens) / context_window)} %)`
 
 /** Where the text from outside in a prompt came from, and until when it stays; empty where there is none. */
 export const contextLabel = ({ label }: PromptContext): ReadonlyArray<string> =>

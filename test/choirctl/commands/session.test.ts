@@ -262,7 +262,7 @@ describe("choirctl session", () => {
       assert.deepStrictEqual(calls[0]?.input, { agent_id: "agent-1" })
       const context = yield* choirctl(home, ["session", "context", SESSION, "--lane", "core:research"])
       assert.include(context.out, "user, 25 tokens\nWhat is new?\n")
-      assert.include(context.out, "edge, large: 250 of 1000 tokens (25 %) at revision 12\n")
+      assert.include(context.out, "edge, large: 250 of 1,000 tokens (25 %) at revision 12\n")
       assert.match(context.out, /the user's messages +2 +40\n/u)
       assert.notInclude(context.out, "\u001b")
       const cores = yield* choirctl(home, ["session", "cores", SESSION])

@@ -19,12 +19,12 @@ describe("agentTable", () => {
       heartbeat_age_ms: 1200,
       crashes: 1,
       crashes_max: 3,
-      tokens: { used: 5, limit: 100 },
+      tokens: { used: 95080, limit: 2000000 },
       cost_usd: { used: 0.5, limit: null }
     }
     assert.match(
       agentTable([{ ...summary, health }], false),
-      /HEALTH\n.* epoch 2, lag 3, heartbeat 1s ago, crashes 1\/3, tokens 5 of 100, 0\.5000 USD$/u
+      /HEALTH\n.* epoch 2, lag 3, heartbeat 1s ago, crashes 1\/3, tokens 95,080 of 2,000,000, 0\.5000 USD$/u
     )
   })
 })

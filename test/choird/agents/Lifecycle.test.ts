@@ -312,9 +312,9 @@ describe("Lifecycle", LIVE, () => {
           assert.deepStrictEqual((yield* leasesOf(life, agent_id)).sort(), ["browser", "dm", "workspace"])
           yield* life.say(agent_id, "more")
           yield* life.told(agent_id, /^1: more$/u)
-          const second = yield* lifecycle.view(agent_id)
-          assert.notStrictEqual(second.session_id, first.session_id)
-          assert.deepInclude(second, { status: "running", epoch: 1, reason: null })
+          const { epoch, reason, session_id, status } = yield* lifecycle.view(agent_id)
+          assert.deepStrictEqual([status, epoch, reason, session_id === first.session_id], ["running", 1, null, false])
+          assert.isFalse((yield* views.all).some((view) => view.status === "starting" && view.reason !== null))
           yield* life.say(agent_id, "budget")
           yield* views.first((view) => /session has ended/u.test(view.reason ?? ""), (yield* views.all).length)
           // The run outlives choird, although it has no session.

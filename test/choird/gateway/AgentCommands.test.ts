@@ -257,7 +257,7 @@ describe("a person's question what the model reads", () => {
       assert.strictEqual(
         yield* say("/context"),
         [
-          "The last prompt to large has 250 of 1000 tokens (25 %):",
+          "The last prompt to large has 250 of 1,000 tokens (25 %):",
           "tools: 150",
           "instructions: 60",
           "the user's messages: 40"

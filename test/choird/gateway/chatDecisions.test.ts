@@ -368,7 +368,7 @@ describeStores("decisions in a chat", (it) => {
       yield* say(agent_id, "rejected", s)
       const lines = (yield* status(PHONE)).text.split("\n")
       assert.deepStrictEqual(lines.slice(0, -1), [`${agent_id} has been running for 5 min.`, "It is working."])
-      assert.match(lines.at(-1) ?? "", /^Used: \d+ of \d+ tokens, 1 of \d+ tool calls\.$/u)
+      assert.match(lines.at(-1) ?? "", /^Used: [\d,]+ of \d{1,3}(?:,\d{3})+ tokens, 1 of [\d,]+ tool calls\.$/u)
       const from = talk.rev
       const payload = { skill: "plan", from: "", to: "look", on: "start", step: 0 }
       talk.commit({ event_type: "SkillTransitionCommitted", lane: EDGE, payload })

@@ -44,13 +44,13 @@ const HIT: MemoryHit = {
 }
 
 /** The chat's commands over a memory with one fact and one conversation; notes what is forgotten. */
-const opened = (facts: ReadonlyArray<Fact> = [FACT]) =>
+const opened = (facts: ReadonlyArray<Fact> = [FACT], chunks = facts.length) =>
   Effect.gen(function* () {
     const forgotten: Array<readonly [Forget, string]> = []
     /** What is said in the conversation after the look. */
     const said: Array<string> = []
     let audited = 0
-    const summary = { facts: facts.length, sessions: 2, chunks: facts.length, summaries: 0, detail: 0 }
+    const summary = { facts: facts.length, sessions: 2, chunks, summaries: 0, detail: 0 }
     const commands = yield* makeChatMemory.pipe(
       Effect.provide(
         Layer.mergeAll(
@@ -121,6 +121,8 @@ describe("/memory", () => {
       assert.include(text, "2 earlier conversations")
       const empty = yield* (yield* opened([])).memory(undefined, PHONE)
       assert.strictEqual(empty.text, "I remember nothing beyond this conversation yet.")
+      const talked = yield* (yield* opened([], 1)).memory(undefined, PHONE)
+      assert.match(talked.text, /^I remember 2 earlier conversations\./u)
     })
   )
 

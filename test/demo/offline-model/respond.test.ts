@@ -63,6 +63,10 @@ const converse = (
 const namesOf = (batches: ReadonlyArray<ReadonlyArray<Made>>) => batches.map((batch) => batch.map((made) => made.tool))
 
 describe("respond", () => {
+  it("greets in words of its own who asks for a greeting in one sentence", () => {
+    assert.match(converse([user("Say hello in one sentence.")], EDGE).text ?? "", /^Hello! I am the offline model/u)
+  })
+
   it("does one step per reply and tells what the results say", () => {
     const outputs: Readonly<Record<string, string>> = {
       "choir-fs-read": "1\tone\n2\ttwo\nlines 1-2 of 2",
