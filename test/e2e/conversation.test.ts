@@ -147,8 +147,9 @@ const troubles = (it: Vitest.MethodsNonLive<SharedChoir>) => {
   it.effect("tells a broken provider, malformed output and an unknown tool where a person looks, and goes on", () =>
     Effect.gen(function* () {
       const { ask, provider } = yield* start
-      yield* provider.script(failing(500, "the kitchen is on fire"))
-      assert.include(texts((yield* ask("one")).shown, "outage")[0], "500")
+      // What may pass is asked again.
+      yield* provider.script(failing(500, "the kitchen is on fire"), answer("the fire is out"))
+      assert.strictEqual(texts((yield* ask("one")).shown, "reply")[0], "the fire is out")
       yield* provider.script(raw("this is not JSON"))
       assert.include(texts((yield* ask("two")).shown, "error")[0], "the answer is not JSON")
       yield* provider.script(callTools([{ name: "choir-fs-levitate", input: {} }]), answer("there is no such tool"))

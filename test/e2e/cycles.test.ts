@@ -67,7 +67,13 @@ describePostgres("an agent that is started and stopped, again and again", () => 
         // The memory of an ended session is made in the background.
         const seen = sql`SELECT 1 FROM choir_control.memory_jobs`.pipe(
           Effect.repeat({ until: (jobs) => jobs.length === 0, schedule: Schedule.spaced(LOOK_MS) }),
-          Effect.andThen(look(sql, database))
+          // What choird does by itself may be within a transaction just then.
+          Effect.andThen(
+            Effect.repeat(look(sql, database), {
+              until: ({ waiting }) => waiting === 0,
+              schedule: Schedule.spaced(LOOK_MS)
+            })
+          )
         )
         const choird = yield* start
         yield* build

@@ -71,9 +71,13 @@ const FAILURES: ReadonlyArray<Failure> = [
   },
   { name: "402", replies: [failing(402, "Insufficient credits")], code: 1, says: /402.*Insufficient credits/u },
   { name: "404", replies: [failing(404, "No such model")], code: 1, says: /404.*endpoint and name.*No such model/u },
-  { name: "429 twice", replies: [rateLimited(), rateLimited()], code: 75, says: /rate limit is reached/u },
-  { name: "500", replies: [failing(500, "Overloaded")], code: 75, says: /500.*Overloaded/u },
   { name: "HTML", replies: [HTML], code: 1, says: /could not answer/u }
+]
+
+/** Failures after which the model is asked again. */
+const PASSING: ReadonlyArray<readonly [name: string, ...replies: ReadonlyArray<Reply>]> = [
+  ["429 twice", rateLimited(), rateLimited()],
+  ["500", failing(500, "Overloaded")]
 ]
 
 const messages = (events: ReadonlyArray<unknown>) =>
@@ -94,7 +98,7 @@ describe("choirctl chat --message when the model fails", () => {
         const told = yield* ask("--json")
         const kinds = messages(documents(told)).map(({ kind }) => kind)
         assert.strictEqual(told.code, code, name)
-        assert.include(kinds, code === 75 ? "outage" : "error", name)
+        assert.include(kinds, "error", name)
         assert.notInclude(kinds, "reply", name)
 
         const next = yield* ask()
@@ -104,6 +108,11 @@ describe("choirctl chat --message when the model fails", () => {
         yield* bot.text(USER, `what of ${name}?`)
         const sent = yield* bot.sent.first(({ text }) => text !== undefined && says.test(text))
         assert.strictEqual(sent.chat.id, USER)
+      }
+      for (const [name, ...replies] of PASSING) {
+        yield* provider.script(...replies)
+        const shown = yield* ask()
+        assert.deepStrictEqual([shown.code, shown.out], [0, "hello\n"], name)
       }
       const file = join(home, "config.json")
       const config = JSON.parse(readFileSync(file, "utf8"))
@@ -115,8 +124,11 @@ describe("choirctl chat --message when the model fails", () => {
         config.models.test.endpoint = address
         writeFileSync(file, JSON.stringify(config))
         assert.strictEqual((yield* choirctl(home, ["config", "apply", "--yes"])).code, 0)
-        const shown = yield* ask()
+        const shown = yield* ask("--json")
         assert.strictEqual(shown.code, code, shown.err)
+        const kinds = messages(documents(shown)).map(({ kind }) => kind)
+        // One line says that it is asked again for a minute, and then that no answer came.
+        assert.deepStrictEqual(kinds, code === 0 ? ["reply"] : ["notice", "outage"])
       }
       yield* provider.script(Effect.never)
       const before = (yield* provider.requests.all).length

@@ -50,7 +50,10 @@ const atComputer =
   })
 
 export const restarts = atComputer("Ada has restarted the computer.", ({ terminal }) =>
-  Effect.andThen(terminal.run("choirctl daemon stop"), terminal.run("choirctl daemon start"))
+  // She looks first: a message that the phone shows already may not be recorded as delivered yet, and would come again.
+  terminal
+    .run("choirctl status")
+    .pipe(Effect.andThen(terminal.run("choirctl daemon stop")), Effect.andThen(terminal.run("choirctl daemon start")))
 )
 
 export const beginsSession = atComputer("Ada has begun a new session at the computer.", ({ terminal }) =>

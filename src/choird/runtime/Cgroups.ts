@@ -66,11 +66,12 @@ export class Cgroups extends Context.Service<
         if (usable !== undefined) parents.push(usable)
       }
       const groups = new Map<CgroupName, Shared>()
-      yield* Effect.repeat(shareOut(parents, groups), Schedule.spaced(SHARE_OUT_MS)).pipe(
+      const left = new Set<string>()
+      yield* Effect.repeat(Effect.andThen(shareOut(parents, groups), sweep(left)), Schedule.spaced(SHARE_OUT_MS)).pipe(
         restarted("the sharing of the host's limits"),
         Effect.forkScoped
       )
-      return make(parents, groups)
+      return make(parents, groups, left)
     })
   )
 }
@@ -158,7 +159,26 @@ const shareOut = (parents: ReadonlyArray<GroupParent>, groups: ReadonlyMap<Cgrou
   })
 }
 
-const make = (parents: ReadonlyArray<GroupParent>, groups: Map<CgroupName, Shared>): Cgroups["Service"] => {
+/** Removes the groups that were left behind once their last processes are gone, which a busy host may take minutes for. */
+const sweep = (left: Set<string>): Effect.Effect<void> =>
+  Effect.forEach(
+    [...left],
+    (folder) =>
+      Effect.map(
+        quietly(() => rmdirSync(folder)),
+        (removed) => {
+          if (Option.isSome(removed) || !existsSync(folder)) left.delete(folder)
+        }
+      ),
+    { discard: true }
+  )
+
+/** @param left the folders of groups that could not be removed in time. */
+const make = (
+  parents: ReadonlyArray<GroupParent>,
+  groups: Map<CgroupName, Shared>,
+  left: Set<string>
+): Cgroups["Service"] => {
   const has = (controller: Controller) => parents.some(({ controllers }) => controllers.includes(controller))
   const folders = (name: CgroupName) => [...new Set(parents.map((parent) => folderOf(parent, name)))]
 
@@ -182,7 +202,10 @@ const make = (parents: ReadonlyArray<GroupParent>, groups: Map<CgroupName, Share
       Effect.retry({ schedule: Schedule.spaced(CONTAINER_GONE_POLL_MS) }),
       Effect.interruptible,
       Effect.timeout(CONTAINER_GONE_MS_MAX),
-      Effect.catch(() => Effect.logWarning(`the control group ${folder} is still in use and was left behind`))
+      Effect.catch(() => {
+        left.add(folder)
+        return Effect.logWarning(`the control group ${folder} is still in use and stays until its processes are gone`)
+      })
     )
   const remove = (name: CgroupName) => Effect.forEach(folders(name), removeFolder, { discard: true })
 

@@ -126,6 +126,19 @@ const endAll = (pidFile: string) => {
   }
 }
 
+/** Ends what a page or Chromium put into a process group of its own. */
+const endMembers = (cgroups: Cgroups["Service"], name: CgroupName) =>
+  Effect.ignore(
+    Effect.map(cgroups.members(name), (pids) => {
+      for (const pid of pids)
+        try {
+          process.kill(pid, "SIGKILL")
+        } catch {
+          // It is gone already.
+        }
+    })
+  )
+
 let launches = 0
 
 // A neighbour of this file from source and compiled, and of the bundle that holds this file.
@@ -179,7 +192,7 @@ export const startBrowserProcess: Effect.Effect<BrowserProcess, BrowserUnavailab
         Effect.sync(() => {
           kill(started)
           endAll(pidFile)
-        })
+        }).pipe(Effect.andThen(endMembers(cgroups, name)))
     )
     return { child, script, may_be_bare: isRoot() }
   }
