@@ -1,4 +1,5 @@
 /** The words of an event that memory keeps, as they were said. Pure. */
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import type { Schema } from "effect"
 import type { ChoirEvent, PayloadOf } from "#schema/Event.ts"
 import { EDGE, jobOf } from "#schema/Ids.ts"
@@ -21,7 +22,7 @@ export interface Words {
 }
 
 /** A text up to so many characters. */
-const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${text.slice(0, chars)}…`)
+const cut = (text: string, chars: number): string => (text.length <= chars ? text : `${firstPart(text, chars)}…`)
 
 const fieldsOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : []

@@ -1,4 +1,5 @@
 /** The plan that an operator saw last, and the check that applying it would still do the same. */
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { randomUUID } from "node:crypto"
 import { Effect, Ref, Result } from "effect"
 import type { Config } from "#schema/Config.ts"
@@ -21,7 +22,7 @@ const VALUE_CHARS_MAX = 60
 const shown = (value: unknown): string | null => {
   if (value === undefined) return null
   const text = canonicalJson(value)
-  return text.length <= VALUE_CHARS_MAX ? text : `${text.slice(0, VALUE_CHARS_MAX - 1)}…`
+  return text.length <= VALUE_CHARS_MAX ? text : `${firstPart(text, VALUE_CHARS_MAX - 1)}…`
 }
 
 interface Values {

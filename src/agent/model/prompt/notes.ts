@@ -2,6 +2,7 @@
  * Notes on what a lane has to know beside its events: other work, questions, the step of its skill. Each is due when it differs from the last
  * one on the same matter.
  */
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { writtenBy } from "#src/shared/text/writtenBy.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
 import { shownName } from "#schema/Tool.ts"
@@ -23,7 +24,7 @@ const TOLD_REPORT_CHARS_MAX = 500
 const TOLD_OWED_MAX = 20
 
 const short = (text: string): string =>
-  text.length <= TOLD_REPORT_CHARS_MAX ? text : `${text.slice(0, TOLD_REPORT_CHARS_MAX).toWellFormed()}…`
+  text.length <= TOLD_REPORT_CHARS_MAX ? text : `${firstPart(text, TOLD_REPORT_CHARS_MAX).toWellFormed()}…`
 
 /** The user's own answer to a job, which edge did not pass on. */
 const answeredNotes = ({ injection_rev, job_name }: CoreLane, find: Find): ReadonlyArray<Note> => {
