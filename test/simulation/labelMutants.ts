@@ -7,7 +7,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/compactWindow.ts",
     find: "label?.mixed === true ? emptySummary : summary",
     replace: "label?.mixed === undefined ? emptySummary : summary",
-    knownSeed: 24,
+    knownSeed: 108,
     breaks: ["J4"]
   },
   {
@@ -22,7 +22,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
         replace: "(isAwaited || !isAwaited) &&"
       }
     ],
-    knownSeed: 24,
+    knownSeed: 479,
     breaks: ["J4"]
   },
   {
@@ -30,7 +30,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/compactWindow.ts",
     find: "...(sources.length === 0 ? label : withMixed(memory, sources, event)),",
     replace: "...(sources.length === 0 ? label : { ...label, ...(withMixed(memory, sources, event) && {}) }),",
-    knownSeed: 9,
+    knownSeed: 24,
     breaks: ["J4"]
   }
 ]

@@ -65,7 +65,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 34,
+    knownSeed: 47,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -112,7 +112,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/LockManager.ts"),
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace: "Effect.tap(() => Effect.sync(() => apply(release(table, ticket))))",
-    knownSeed: 1,
+    knownSeed: 2,
     breaks: ["I7"]
   },
   {
@@ -154,7 +154,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 11,
+    knownSeed: 2,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -186,7 +186,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/Mailbox.ts"),
     find: "waiting.push(message)",
     replace: "if (waiting.length === 0) waiting.push(message)",
-    knownSeed: 2,
+    knownSeed: 3,
     breaks: ["I10", "L1"]
   },
   {
@@ -234,7 +234,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: core.injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: core.injections + 1,",
-    knownSeed: 10,
+    knownSeed: 2,
     breaks: ["I9"]
   },
   {
@@ -282,7 +282,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 2,
+    knownSeed: 7,
     breaks: ["J1"]
   },
   {
@@ -306,7 +306,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: `if (core.cancelled !== undefined) return stop("cancelled", core.cancelled)`,
     replace: "",
-    knownSeed: 19,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -322,7 +322,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 50,
+    knownSeed: 11,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -338,7 +338,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 3,
+    knownSeed: 55,
     breaks: ["L1", "W2"]
   },
   {
@@ -362,7 +362,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 11,
+    knownSeed: 8,
     breaks: ["I9"]
   },
   {

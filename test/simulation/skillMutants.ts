@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 7,
+    knownSeed: 21,
     breaks: ["K1"]
   },
   {
@@ -31,7 +31,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "if (skill.step >= spec.max_steps)",
     replace: "if (skill.step < 0)",
-    knownSeed: 7,
+    knownSeed: 63,
     breaks: ["K3"]
   },
   {
@@ -95,7 +95,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideTriggers.ts",
     find: "if (!isTrusted) return undefined",
     replace: "if (!isTrusted && found.length > 99) return undefined",
-    knownSeed: 123,
+    knownSeed: 30,
     breaks: ["K9"]
   },
   {

@@ -31,7 +31,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace:
       "Effect.onExit((exit) => Effect.sync(() => void (JSON.stringify(exit).includes('Interrupt') || apply(release(table, ticket)))))",
-    knownSeed: 4,
+    knownSeed: 2,
     breaks: ["T1", "I7", "J3"]
   },
   {
@@ -39,7 +39,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/calls/grantedCall.ts",
     find: "Effect.onInterrupt(() => finishInterrupted(lane, call, began))",
     replace: "Effect.onInterrupt(() => Effect.void)",
-    knownSeed: 2,
+    knownSeed: 8,
     breaks: ["I7"]
   },
   {
@@ -80,7 +80,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideEnd.ts",
     find: `if (turn?.kind === "turn") return [reply(turn, text, failed)]`,
     replace: `if (turn?.kind === "turn") return []`,
-    knownSeed: 3,
+    knownSeed: 26,
     breaks: ["I10", "L1"]
   },
   {

@@ -134,7 +134,7 @@ const endMembers = (cgroups: Cgroups["Service"], name: CgroupName) =>
         try {
           process.kill(pid, "SIGKILL")
         } catch {
-          // It is gone already.
+          // It has ended.
         }
     })
   )

@@ -33,7 +33,7 @@ describe("choirctl agent", () => {
       const programs = yield* choirctl(home, ["agent", "status", "agent-1", "--json"])
       assert.deepStrictEqual(document(programs), detail)
       const people = yield* choirctl(home, ["agent", "status", "agent-1"])
-      for (const text of ["EDGE_IDLE", "1200 of 2000000", "0.2500 USD", "workspace main"])
+      for (const text of ["EDGE_IDLE", "1,200 of 2,000,000", "0.2500 USD", "workspace main"])
         assert.include(people.out, text)
       assert.deepStrictEqual(calls[0], { name: "agent", id: "agent-1" })
     })
