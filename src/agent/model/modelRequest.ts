@@ -2,6 +2,7 @@
  * One HTTP request to a model's endpoint and its answer before the content is looked at, which is hostile in size, speed and status. A failed
  * request says what the provider may have charged for.
  */
+import { withoutStop } from "#src/shared/text/sentences.ts"
 import { Clock, Effect, Predicate, Redacted, Stream } from "effect"
 import { type HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { Model } from "#schema/Config.ts"
@@ -249,8 +250,7 @@ export const statusProblem = Effect.fnUntraced(function* (
 /** The problem that a status is, with the provider's words; `server` is the header of that name. */
 export const statusWords = (status: number, said: string, secret?: SecretName, server?: string): ModelError => {
   const detail = detailOf(said, server)
-  if (status === 429 && isSpent(said))
-    return problem("http", `${SPENT} (${status}${detail.replace(/\.$/u, "")})`, { status })
+  if (status === 429 && isSpent(said)) return problem("http", `${SPENT} (${status}${withoutStop(detail)})`, { status })
   const hint =
     status === 401 || status === 403
       ? ` (is the model's secret right? choirctl secret set${secret === undefined ? "" : ` ${secret}`})`

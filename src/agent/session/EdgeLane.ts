@@ -9,6 +9,7 @@ import { EDGE } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import { isPassing } from "#src/shared/model/passing.ts"
 import { messageOf, stepsFor } from "#src/shared/session/messageSteps.ts"
+import { withoutStop } from "#src/shared/text/sentences.ts"
 import { mayPark } from "#src/shared/session/parkTurn.ts"
 import { mostRepeated } from "#src/shared/session/repetitions.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
@@ -131,9 +132,6 @@ const makeReplies = Effect.gen(function* () {
   }
   return { reportText, say, sayFailure, sayLimit }
 })
-
-/** A provider's words, which may end a sentence, within one. */
-const withoutStop = (words: string): string => words.replace(/\.$/u, "")
 
 /** The messages that edge takes: between two turns, and while the open turn waits for a person. */
 const makeIntake = Effect.fnUntraced(function* (stopping: Deferred.Deferred<void>) {

@@ -5,6 +5,7 @@
 import { Deferred, Effect } from "effect"
 import type { EventOf } from "#schema/Event.ts"
 import { EDGE } from "#schema/Ids.ts"
+import { withoutStop } from "#src/shared/text/sentences.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { ageSince } from "./ageSince.ts"
 
@@ -15,7 +16,7 @@ const PAUSE_MS_MIN = 5000
 
 /** The one line about a provider that is asked again. */
 const lineOf = (cause: string): string =>
-  `The model does not answer at the moment (${cause.replace(/\.$/u, "")}). I keep asking for a minute.`
+  `The model does not answer at the moment (${withoutStop(cause)}). I keep asking for a minute.`
 
 /** Asks again until an answer came, the minute is over or edge is to stop; whether that minute is over. */
 export const makeTurnPatience = Effect.fnUntraced(function* <E, R>(

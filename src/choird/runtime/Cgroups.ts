@@ -221,6 +221,8 @@ const make = (
     )
     for (const parent of parents) {
       const folder = folderOf(parent, name)
+      // A group of this name that was left behind is wanted again.
+      left.delete(folder)
       yield* Effect.try({
         try: () => mkdirSync(folder, { recursive: true }),
         catch: (cause) => new CgroupError({ file: folder, cause })

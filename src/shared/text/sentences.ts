@@ -16,3 +16,6 @@ export const lastSentenceEnd = (text: string): number | undefined => {
   const last = [...text.matchAll(END)].at(-1)
   return last === undefined ? undefined : last.index + last[0].length
 }
+
+/** Words that may end a sentence, as they stand within one. */
+export const withoutStop = (words: string): string => words.replace(/\.$/u, "")
