@@ -105,8 +105,9 @@ describe("choirctl chat --message when the model fails", () => {
         assert.deepStrictEqual([next.code, next.out], [0, "hello\n"], name)
 
         yield* provider.script(...replies)
+        const before = (yield* bot.sent.all).length
         yield* bot.text(USER, `what of ${name}?`)
-        const sent = yield* bot.sent.first(({ text }) => text !== undefined && says.test(text))
+        const sent = yield* bot.sent.first(({ text }) => text !== undefined && says.test(text), before)
         assert.strictEqual(sent.chat.id, USER)
       }
       for (const [name, ...replies] of PASSING) {
