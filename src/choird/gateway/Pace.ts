@@ -1,5 +1,6 @@
 /** The pace of a bot: the intervals between its messages, and the pauses that Telegram asks for (R43). */
 import { Effect } from "effect"
+import { isGroupId } from "#src/shared/config/people.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** The intervals between two messages to one person, to one group, and between any two of one bot (R43). */
@@ -37,8 +38,6 @@ const makeGate = (interval_ms: number) => {
   }
 }
 
-const isGroup = (chat_id: string) => chat_id.startsWith("-")
-
 /** Makes the paces of a bot's chats, one for each. */
 export const makePaces = () => {
   const bot = makeGate(TELEGRAM_BOT_INTERVAL_MS)
@@ -49,7 +48,7 @@ export const makePaces = () => {
     () => Effect.sync(() => (texts -= 1))
   )
   return (chat_id: string): Pace => {
-    const messages = makeGate(isGroup(chat_id) ? TELEGRAM_GROUP_INTERVAL_MS : TELEGRAM_CHAT_INTERVAL_MS)
+    const messages = makeGate(isGroupId(chat_id) ? TELEGRAM_GROUP_INTERVAL_MS : TELEGRAM_CHAT_INTERVAL_MS)
     const signs = makeGate(0)
     return {
       message: Effect.andThen(messages.pass(), passText),

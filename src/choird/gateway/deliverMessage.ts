@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { chatText } from "#src/choird/queues/chatText.ts"
 import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
+import { isGroupId } from "#src/shared/config/people.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { Gateways } from "./Gateways.ts"
 import { makeJobTopics } from "./jobTopics.ts"
@@ -71,6 +72,10 @@ const richOf = (row: Outgoing) =>
     ? richBlocks(row)
     : undefined
 
+/** A row without its quotation where the message that it answers stands right above it. In a group others write, and choird does not see all of it. */
+const unquoted = (chat: Chat, row: Outgoing): Outgoing =>
+  row.follows === true && !isGroupId(chat.chat_id) ? { ...row, reply_to: null } : row
+
 /** Sends a row from its first part that was not sent. */
 const makeSend = Effect.gen(function* () {
   const api = yield* TelegramApi
@@ -117,7 +122,7 @@ export const makeDeliverMessage = Effect.gen(function* () {
   const send = yield* makeSend
   const topics = yield* makeJobTopics
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
-    const { refused, sent } = yield* send(chat, yield* topics.place(chat, row))
+    const { refused, sent } = yield* send(chat, unquoted(chat, yield* topics.place(chat, row)))
     if (refused === undefined) {
       yield* outbox.delivered([row.outbox_id], sent)
       return yield* outgoing.end(row, true)

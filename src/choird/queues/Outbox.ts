@@ -41,6 +41,8 @@ export interface Outgoing {
   /** The message that it answers and the topic of that, as its channel numbers them. */
   readonly reply_to?: number | null
   readonly thread_id?: number | null
+  /** Whether nothing is shown between that message and this one, where the row is read. */
+  readonly follows?: boolean
   /** Its parts that the channel has taken. */
   readonly sent_parts?: number
   /** Why the channel refused one of those parts for good, where one was. */

@@ -15,6 +15,17 @@ const QUESTION_CHARS_MAX = 200
 
 const WAITING = "delivered_at IS NULL AND failed_at IS NULL"
 
+/**
+ * Whether a row is the next thing that its DM shows after the message that it answers, so that no quotation has to tell which one that is.
+ * What the row's own message has brought before it, such as a first word on a long answer, is not between them.
+ */
+const follows = (sql: SqlClient.SqlClient) => sql`(inbox.message_id IS NOT NULL
+    AND NOT EXISTS (SELECT FROM choir_control.inbox AS later
+      WHERE later.dm = outbox.dm AND later.message_id > inbox.message_id)
+    AND NOT EXISTS (SELECT FROM choir_control.outbox AS shown
+      WHERE shown.dm = outbox.dm AND shown.delivered_at IS NOT NULL AND shown.created_at >= inbox.created_at
+        AND shown.in_reply_to IS DISTINCT FROM outbox.in_reply_to))`
+
 /** Rows as their channels show them, of the ids that a query chooses. */
 const rowsOf = <Row extends object>(sql: SqlClient.SqlClient, chosen: Statement.Fragment) =>
   sql<Row>`SELECT outbox.outbox_id::text, outbox.source, outbox.source_id, outbox.part, outbox.gateway,
@@ -24,7 +35,8 @@ const rowsOf = <Row extends object>(sql: SqlClient.SqlClient, chosen: Statement.
         WHERE card.source = 'choird' AND card.source_id = outbox.form ->> 'edits'
         ORDER BY card.part DESC LIMIT 1) AS edited_id,
       left(inbox.text, ${QUESTION_CHARS_MAX}) AS question,
-      inbox.message_id::float8 AS reply_to, inbox.thread_id::float8 AS thread_id
+      inbox.message_id::float8 AS reply_to, inbox.thread_id::float8 AS thread_id,
+      ${follows(sql)} AS follows
     FROM choir_control.outbox
     LEFT JOIN choir_control.inbox ON inbox.inbox_id = outbox.in_reply_to AND inbox.dm = outbox.dm
     WHERE outbox.outbox_id IN (${chosen}) ORDER BY outbox.outbox_id`

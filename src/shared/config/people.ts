@@ -9,7 +9,7 @@ const dmOf = ({ dms }: Chats, name: ResourceName): Dm | undefined => (Object.has
 const isConsole = ({ gateways }: Chats, { gateway }: Dm): boolean => gateways[gateway]?.type === "console"
 
 /** Whether a chat id is that of a group, which Telegram numbers below 0. */
-const isGroupId = (user_id: string): boolean => user_id.startsWith("-")
+export const isGroupId = (user_id: string): boolean => user_id.startsWith("-")
 
 /** Whether a DM is a group. */
 export const isGroup = (config: Chats, name: ResourceName): boolean => {

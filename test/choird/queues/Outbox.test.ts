@@ -89,6 +89,7 @@ describeStores("Outbox", (it, { kind }) => {
         question: null,
         reply_to: null,
         thread_id: null,
+        follows: false,
         sent_parts: 0,
         failure: null,
         form: null,
