@@ -17,6 +17,7 @@ import { dmList, DmNames } from "./ResourceBindings.ts"
 import { BINDINGS, NAMED_BINDINGS } from "./Resources.ts"
 import { RetentionConfig } from "./Retention.ts"
 import { Telemetry } from "./Telemetry.ts"
+import { TimeZone } from "./TimeZone.ts"
 import { HttpTransport } from "./Transport.ts"
 import { Url } from "./Url.ts"
 import { Stt, Tts, VoiceProfile } from "./Voice.ts"
@@ -91,7 +92,13 @@ export const Gateway = Schema.Union([
 export type Gateway = typeof Gateway.Type
 
 /** One person, or one group, at one gateway. All DMs of a bot are its allow list. */
-export const Dm = Schema.Struct({ gateway: ResourceName, user_id: Text, admin: withDefault(Schema.Boolean, false) })
+/** `timezone` is the one of this person, where it is not the home's. */
+export const Dm = Schema.Struct({
+  gateway: ResourceName,
+  user_id: Text,
+  admin: withDefault(Schema.Boolean, false),
+  timezone: Schema.optionalKey(TimeZone)
+})
 export type Dm = typeof Dm.Type
 
 /** Embedded by default; else a server, by its parts or by a secret that holds the whole url. */
@@ -219,6 +226,7 @@ export const Tls = Schema.Struct({ ca_file: Schema.optionalKey(HostPath) })
 const ConfigShape = Schema.Struct({
   $schema: Schema.optionalKey(Schema.String),
   global_repo: Repo,
+  timezone: Schema.optionalKey(TimeZone),
   workspaces: withDefault(named(Workspace), {}),
   models: withDefault(named(Model), {}),
   tts: withDefault(named(Tts), {}),

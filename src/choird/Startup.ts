@@ -12,6 +12,7 @@ import { layerOperatorServer } from "#src/choird/api/operator/OperatorServer.ts"
 import { Shutdown } from "./api/Shutdown.ts"
 import { CommandLine, type TransportFlags } from "./config/AgentTransport.ts"
 import { takeHostWayOut } from "./config/hostWayOut.ts"
+import { takeTimeZone } from "./config/homeTimeZone.ts"
 import { ConfigStore } from "./config/ConfigStore.ts"
 import { keepLastGood, orLastGood } from "#src/choird/reconfiguration/LastGood.ts"
 import { layerControlPlane } from "./ControlPlane.ts"
@@ -123,6 +124,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
     return { lock, record: yield* makeFolders(home, known) }
   }).pipe(step(2, "the home is locked"))
   yield* takeHostWayOut(home, config)
+  yield* takeTimeZone(config)
   for (const text of hostWarnings(home)) yield* Effect.logWarning(text)
   // Only once the home is locked: until then another choird may write to the same files.
   yield* Stream.runForEach(

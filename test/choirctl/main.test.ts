@@ -77,14 +77,16 @@ describe("the program choirctl", () => {
         typing: [
           { after: "Bot token from @BotFather", text: "99:hidden\r" },
           { after: "What now?", text: "\u001b[B\r" },
-          { after: "Your Telegram user id", text: "\r" }
+          { after: "Your Telegram user id", text: "\r" },
+          { after: "Your time zone", text: "Europe/Berlin\r" }
         ]
       })
       assert.strictEqual(made.code, 0, made.out)
       assert.notInclude(made.out, "99:hidden")
       assert.include(made.out, "choirctl dm pair phone --gateway telegram --admin")
-      const { dms, gateways } = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
+      const { dms, gateways, timezone } = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
       assert.deepStrictEqual([Object.keys(dms), Object.keys(gateways)], [["terminal"], ["terminal", "telegram"]])
+      assert.strictEqual(timezone, "Europe/Berlin")
       const set = yield* spawnChoirctl(["secret", "set", "key"], {
         env,
         typing: [{ after: "Value of key", text: "hidden\r" }]

@@ -36,7 +36,7 @@ const make = Effect.gen(function* () {
       dms: {
         phone: { gateway: "bot", user_id: String(PHONE), admin: true },
         me: { gateway: "terminal", user_id: "local", admin: true },
-        tablet: { gateway: "bot", user_id: String(TABLET) }
+        tablet: { gateway: "bot", user_id: String(TABLET), timezone: "Asia/Tokyo" }
       },
       agents: {
         demo: {
@@ -112,7 +112,9 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
 
       // The console decides on what the tablet has asked for.
       yield* bot.text(TABLET, SEND)
-      assert.match(yield* told(TABLET, "asks for your approval (number 2"), /send \/approve 2 or \/reject 2\.$/u)
+      const card = yield* told(TABLET, "asks for your approval (number 2")
+      assert.match(card, /^Open until [\d-]{10} \d\d:\d\d \(Asia\/Tokyo\)\.$/mu)
+      assert.match(card, /send \/approve 2 or \/reject 2\.$/u)
       const { answer } = yield* api.chat.command({
         params,
         payload: { client_id: "no-2", text: "/reject 2 not today" }

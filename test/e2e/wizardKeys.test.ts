@@ -112,6 +112,8 @@ describe("the wizard", () => {
       yield* bot.textInGroup(-1009, PHONE_USER, code)
       yield* bot.text(PHONE_USER, `/start ${code.replace("-", "").toLowerCase()}`)
       yield* terminal.see(`Your phone is paired: the Telegram user ${PHONE_USER} is the admin`, LATER)
+      yield* terminal.see("Your time zone", LATER)
+      yield* terminal.line("")
       const news = yield* terminal.drawn
       // What was below the question is erased before the news takes its line.
       assert.include(news.slice(news.lastIndexOf("to pair later"), news.indexOf("Your phone is paired")), "\n\u001b[J")

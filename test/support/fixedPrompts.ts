@@ -37,7 +37,8 @@ const initialized = Effect.gen(function* () {
     model: { provider: "openai", endpoint, api, name, secret: undefined, key: undefined, price: undefined },
     runtime: "sandbox",
     allow_unmapped_root: false,
-    telegram: undefined
+    telegram: undefined,
+    timezone: undefined
   })
   yield* initAgent(home, AGENT, {})
   const config = yield* Schema.decodeEffect(Schema.fromJsonString(Config))(

@@ -140,6 +140,11 @@ const answerTelegram = Effect.fnUntraced(function* (terminal: Terminal) {
   yield* terminal.see("A user id is a number")
   yield* terminal.type(KEYS.eraseLine)
   yield* terminal.line(String(PHONE_USER))
+  yield* terminal.see("Your time zone")
+  yield* terminal.line("Berlin")
+  yield* terminal.see("Enter a region and a city")
+  yield* terminal.type(KEYS.eraseLine)
+  yield* terminal.line("Europe/Berlin")
 })
 
 /** Everything that a first `npm start` or `choirctl init` asks. */

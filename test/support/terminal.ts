@@ -93,7 +93,7 @@ export const openTerminal = Effect.fnUntraced(function* ({ cwd, env, home, path,
     Effect.sync(() =>
       spawn(program, args, {
         cwd,
-        env: { HOME: home, PATH: path, TERM: "xterm", LANG: "C.UTF-8", SHELL: "/bin/bash", ...env },
+        env: { HOME: home, PATH: path, TERM: "xterm", LANG: "C.UTF-8", TZ: "UTC", SHELL: "/bin/bash", ...env },
         stdio: ["pipe", "pipe", "inherit"]
       })
     ),

@@ -270,11 +270,11 @@ const briefOf = Effect.fnUntraced(function* (choice: Choice, flag: Option.Option
       brief: yield* Effect.mapError(read(flag.value), (problem) => usageError("--daily-brief needs a time", problem))
     }
   if (json || !screen.interactive) return {}
-  const { briefModel } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
-  const model = yield* onHost(briefModel(home, choice))
-  if (model === undefined) return {}
-  for (const line of yield* onHost(briefOffer(model))) yield* screen.note(safeLine(line))
-  const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+  const { briefWriter } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
+  const writer = yield* onHost(briefWriter(home, choice))
+  if (writer === undefined) return {}
+  for (const line of yield* onHost(briefOffer(writer.model))) yield* screen.note(safeLine(line))
+  const timeZone = writer.timezone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone
   const validate = (typed: string) => (typed.trim() === "" ? Effect.succeed("") : read(typed))
   const message = `Time of a daily brief (${timeZone}), such as 07:30 (Enter: no brief)`
   const schedule = yield* onHost(askPerson(Prompt.String({ message, validate })))

@@ -3,6 +3,7 @@ import { Effect, FileSystem, Option, Redacted, Result } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
 import type { Model } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import { isTimeZone } from "#schema/TimeZone.ts"
 import { secretsPath } from "#src/choirctl/home/homeFiles.ts"
 import type { Setup } from "#src/choirctl/home/initHome.ts"
 import { knownPrice } from "#src/choirctl/home/knownModels.ts"
@@ -65,6 +66,11 @@ const flags = {
   telegram_api_root: Flag.String("telegram-api-root").pipe(
     Flag.withDescription("Address of your own Bot API server (also CHOIR_TELEGRAM_API_ROOT)"),
     Flag.withMetavar("<url>"),
+    Flag.optional
+  ),
+  timezone: Flag.String("timezone").pipe(
+    Flag.withDescription("Time zone of the people, such as Europe/Berlin; default: that of this machine"),
+    Flag.withMetavar("<zone>"),
     Flag.optional
   ),
   runtime: Flag.Literals("runtime", ["auto", "sandbox", "process", "docker"]).pipe(
@@ -131,10 +137,14 @@ const givenBy = Effect.fnUntraced(function* (wanted: Flags) {
     price: yield* givenPrice("model-", wanted),
     telegram_user_id,
     telegram_api_root: Option.getOrUndefined(wanted.telegram_api_root) ?? process.env["CHOIR_TELEGRAM_API_ROOT"],
+    timezone: Option.getOrUndefined(wanted.timezone),
     runtime: Option.getOrUndefined(wanted.runtime),
     allow_unmapped_root: wanted.unmapped_root
   } satisfies Given
   const wrong = [
+    given.timezone === undefined || isTimeZone(given.timezone)
+      ? undefined
+      : flagProblem("--timezone", "enter a region and a city, such as Europe/Berlin"),
     endpoint === undefined ? undefined : flagProblem("--model-endpoint", addressProblem(endpoint.trim())),
     name === undefined ? undefined : flagProblem("--model-name", nameProblem(given.provider ?? "other", name)),
     fallback === undefined
@@ -212,6 +222,7 @@ const setupOfFlags = Effect.fnUntraced(function* (home: string, wanted: Flags, g
     },
     telegram:
       user_id === undefined && token === undefined ? undefined : { user_id, token, api_root: given.telegram_api_root },
+    timezone: given.timezone,
     runtime: given.runtime ?? (yield* runtimeFor(endpoint)),
     allow_unmapped_root: yield* unmappedRootOf(wanted, false)
   } satisfies Setup

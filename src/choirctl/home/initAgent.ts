@@ -115,15 +115,15 @@ const planDms = (config: Config, id: AgentId, choice: Choice) => {
   return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
 }
 
-/** The model of the first agent of a home, which a brief is offered for; undefined for further agents and for a model that cannot write one. */
-export const briefModel = Effect.fnUntraced(function* (home: string, choice: Choice) {
+/** The model of the first agent of a home, which a brief is offered for, and the home's time zone; undefined for further agents and for a model that cannot write one. */
+export const briefWriter = Effect.fnUntraced(function* (home: string, choice: Choice) {
   const { text } = yield* readConfigText(home)
   const config = yield* decodeFile(Config)(configPath(home), text)
   const planned = planModel(config, choice)
   const model = planned instanceof Error ? undefined : config.models[planned.llm]
   return model === undefined || model.provider === "offline" || Object.keys(config.agents).length > 0
     ? undefined
-    : model
+    : { model, timezone: config.timezone }
 })
 
 /** Whether this is the first agent beside another one, and config.json does not say whether they read each other's memory. */

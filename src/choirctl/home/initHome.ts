@@ -61,6 +61,8 @@ export interface Setup {
         readonly api_root: string | undefined
       }
     | undefined
+  /** The person's time zone; undefined for that of this machine. */
+  readonly timezone: string | undefined
 }
 
 /** The result of init: paths that it made, paths that existed, and the next commands. */
@@ -110,9 +112,10 @@ export const modelsOf = (model: Setup["model"]) => {
 }
 
 /** config.json of a new home; what is not written has its default. */
-const skeleton = (home: string, { allow_unmapped_root, model, runtime, telegram }: Setup) => ({
+const skeleton = (home: string, { allow_unmapped_root, model, runtime, telegram, timezone }: Setup) => ({
   $schema: "./config.schema.json",
   global_repo: { url: join(home, "sources", "global"), ref: "main" },
+  ...(timezone === undefined ? {} : { timezone }),
   workspaces: { main: { path: join(home, "workspaces", "main") } },
   models: modelsOf(model),
   gateways: {

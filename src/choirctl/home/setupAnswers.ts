@@ -14,6 +14,7 @@ export interface Given {
   readonly price: Price | undefined
   readonly telegram_user_id: string | undefined
   readonly telegram_api_root: string | undefined
+  readonly timezone: string | undefined
   readonly runtime: Setup["runtime"] | undefined
   readonly allow_unmapped_root: boolean
 }

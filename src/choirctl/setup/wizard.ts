@@ -32,6 +32,7 @@ import {
   askPrice,
   askProvider,
   askResume,
+  askTimeZone,
   type Next
 } from "./wizardQuestions.ts"
 import { telegramQuestions } from "./wizardTelegram.ts"
@@ -172,6 +173,17 @@ const fallbackQuestion = Effect.fnUntraced(function* (
   }
 })
 
+/** The zone of a machine whose clock nobody has set, as that of most servers. */
+const UNSET_ZONE = "UTC"
+
+/** The time zone of the person, who reads times on a phone: asked where this machine does not know it. */
+const zoneQuestion = Effect.fnUntraced(function* (draft: SetupDraft, given: Given) {
+  if (given.timezone !== undefined) return given.timezone
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+  if (timeZone !== UNSET_ZONE) return undefined
+  return (yield* answered(draft, "timezone", askTimeZone(timeZone))) || undefined
+})
+
 const AUTO = Schema.decodeSync(RuntimeConfig)({})
 
 /** A runtime that works here. One without isolation is chosen only by a person. */
@@ -200,6 +212,7 @@ const KEPT: ReadonlyArray<readonly [keyof Answers, string]> = [
   ["name", "model name"],
   ["fallback", "model to use when it fails"],
   ["telegram_user_id", "Telegram user id"],
+  ["timezone", "time zone"],
   ["runtime", "runtime"]
 ]
 
@@ -244,9 +257,10 @@ export const askSetup = Effect.fn("wizard.ask")(
     const price = yield* priceQuestion(draft, given, model.provider, model.name)
     const fallback = yield* fallbackQuestion(home, draft, given, model)
     const telegram = yield* telegramQuestions(home, draft, given)
+    const timezone = telegram === undefined ? given.timezone : yield* zoneQuestion(draft, given)
     const runtime = yield* runtimeQuestion(draft, given, model.endpoint)
     const { allow_unmapped_root } = given
-    return { model: { ...model, price, fallback }, telegram, runtime, allow_unmapped_root } satisfies Setup
+    return { model: { ...model, price, fallback }, telegram, timezone, runtime, allow_unmapped_root } satisfies Setup
   },
   Effect.catchTag(
     "QuitError",

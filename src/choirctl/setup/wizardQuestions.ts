@@ -1,6 +1,7 @@
 /** The questions of the setup wizard, one by one: their words, and which answers they take. */
 import { Effect, Redacted } from "effect"
 import { Prompt } from "effect/cli"
+import { isTimeZone } from "#schema/TimeZone.ts"
 import { looksLikeKey } from "#src/choirctl/doctor/modelCheck.ts"
 import { looksLikeToken } from "#src/choirctl/doctor/serviceChecks.ts"
 import type { Obstacle, CheckFailed } from "#src/choirctl/doctor/checkHttp.ts"
@@ -71,6 +72,15 @@ export const askFallback = (provider: Provider) =>
     Prompt.String({
       message: "Model to use when this one fails; the same name again is a second try (Enter: none)",
       validate: without((text) => (text === "" ? undefined : nameProblem(provider, text)))
+    })
+  )
+
+/** @param host the zone of this machine. */
+export const askTimeZone = (host: string) =>
+  askPerson(
+    Prompt.String({
+      message: `Your time zone, such as Europe/Berlin (Enter: ${host}, as on this machine)`,
+      validate: checked((text) => text === "" || isTimeZone(text), "Enter a region and a city, such as Europe/Berlin")
     })
   )
 

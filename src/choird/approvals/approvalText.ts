@@ -40,6 +40,8 @@ export interface Asking {
   readonly hash: string
   /** As an ISO text. */
   readonly expires_at: string
+  /** The time zone of the one who is asked, where it is not the home's. */
+  readonly zone?: string | undefined
   /** Whether the DM that is asked may decide in its chat. */
   readonly may_decide: boolean
 }
@@ -60,8 +62,8 @@ const howToDecide = ({ approval_id, hash, may_decide, text }: Asking): string =>
 }
 
 /** The time that a person has, in words. */
-export const openUntil = ({ expires_at }: Pick<Asking, "expires_at">): string =>
-  `Open until ${localMinute(expires_at)}.`
+export const openUntil = ({ expires_at, zone }: Pick<Asking, "expires_at" | "zone">): string =>
+  `Open until ${localMinute(expires_at, zone)}.`
 
 /** The message that asks a person where there are no buttons, once for each approval. */
 export const askingText = (asking: Asking): string => {

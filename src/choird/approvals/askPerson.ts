@@ -6,6 +6,7 @@ import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { type Place, unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
+import { zoneOf } from "#src/shared/config/people.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
 import { type Asking, askingText } from "./approvalText.ts"
@@ -81,7 +82,7 @@ const offerOf = Effect.fnUntraced(function* (
   const words = grantOfRow(row, freeOf)
   if (words === undefined) return undefined
   const now_ms = yield* Clock.currentTimeMillis
-  return { words, job: row.job_id !== null, agent: isAdmin(config, dm), now_ms }
+  return { words, job: row.job_id !== null, agent: isAdmin(config, dm), now_ms, zone: zoneOf(config, dm) }
 })
 
 /** Asks once; returns the DM that has something new. */
@@ -108,7 +109,8 @@ export const tellAsked = Effect.fnUntraced(function* (
     ...row,
     text: facts.text,
     brief: briefText(row, CARD_FACTS_CHARS_MAX, facts.freeOf),
-    may_decide: mayDecide(config, place.dm, row)
+    may_decide: mayDecide(config, place.dm, row),
+    zone: zoneOf(config, place.dm)
   }
   const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
   const offer = yield* offerOf(config, place.dm, row, facts.freeOf)

@@ -98,24 +98,27 @@ export interface Offer {
   readonly job: boolean
   readonly agent: boolean
   readonly now_ms: number
+  /** The time zone of this person, where it is not the home's. */
+  readonly zone?: string | undefined
 }
 
 const DAY_CHARS = 10
-const day = (at_ms: number): string => localMinute(at_ms).slice(0, DAY_CHARS)
+const lastDay = ({ now_ms, zone }: Offer): string => localMinute(now_ms + GRANT_AGENT_MS, zone).slice(0, DAY_CHARS)
 
-const offered = ({ agent, job, now_ms, words }: Offer): ReadonlyArray<string> => {
+const offered = (offer: Offer): ReadonlyArray<string> => {
+  const { agent, job, words } = offer
   const scopes = [
     ...(job ? ["for this job (for at most a day)"] : []),
-    ...(agent ? [`for this agent until ${day(now_ms + GRANT_AGENT_MS)}`] : [])
+    ...(agent ? [`for this agent until ${lastDay(offer)}`] : [])
   ]
   return scopes.length === 0
     ? []
     : [`You can also allow up to ${GRANT_USES_MAX} more, ${scopes.join(", or ")}: ${wordsText(words)}.`]
 }
 
-const offerButtons = (draw: Draw, { agent, job, now_ms }: Offer): ReadonlyArray<Button> => [
-  ...(job ? [draw("job", "This job")] : []),
-  ...(agent ? [draw("agent", `Until ${day(now_ms + GRANT_AGENT_MS)}`)] : [])
+const offerButtons = (draw: Draw, offer: Offer): ReadonlyArray<Button> => [
+  ...(offer.job ? [draw("job", "This job")] : []),
+  ...(offer.agent ? [draw("agent", `Until ${lastDay(offer)}`)] : [])
 ]
 
 /** The card that asks a person who may decide. @param digits of this card alone. */

@@ -104,11 +104,11 @@ const statusText = (
 const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
   jobs.length === 0 ? notice("No jobs are running.") : notice(...jobs.flatMap(jobLines))
 
-const contextAnswer = (context: PromptContext): Answer =>
+const contextAnswer = (context: PromptContext, zone: string | undefined): Answer =>
   notice(
     `The last prompt to ${context.model} has ${contextSize(context)}:`,
     ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`),
-    ...contextLabel(context)
+    ...contextLabel(context, zone)
   )
 
 /** The running jobs of an agent's session. */
@@ -280,7 +280,7 @@ const make = Effect.fnUntraced(function* () {
           ? refusal("There is no conversation at the moment.")
           : yield* Effect.match(contexts.ask(view.session_id, EDGE), {
               onFailure: ({ message }) => refusal(sentence(message)),
-              onSuccess: contextAnswer
+              onSuccess: (context) => contextAnswer(context, speaker.zone)
             })
       }
       case "events": {

@@ -6,6 +6,7 @@ import { boundDms } from "#schema/ResourceBindings.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { zoneOf } from "#src/shared/config/people.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
@@ -310,7 +311,8 @@ const make = Effect.fnUntraced(function* () {
     { admin, agent_id, command, dm, in_private, writer }: Extract<Route, { readonly type: "command" }>
   ) {
     const answered_in = in_private === true ? writer : dm
-    const speaker = { agent_id, gateway, dm: answered_in, writer, request_id: id, admin }
+    const zone = zoneOf((yield* config.current).config, writer)
+    const speaker = { agent_id, gateway, dm: answered_in, writer, request_id: id, admin, zone }
     const answer = yield* commands.run(command, speaker)
     yield* tell(gateway, { id }, { agent_id, dm: answered_in, ...answer })
     if (in_private === true)

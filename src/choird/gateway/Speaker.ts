@@ -11,4 +11,6 @@ export interface Speaker {
   readonly request_id: string
   /** Whether this person is an admin here: of a group, the one who wrote and not the group. */
   readonly admin: boolean
+  /** This person's time zone, where it is not the home's. */
+  readonly zone?: string | undefined
 }

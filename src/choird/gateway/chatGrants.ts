@@ -12,16 +12,19 @@ import type { Speaker } from "./Speaker.ts"
 const LISTED_MAX = 20
 
 /** One grant on one line. */
-const grantLine = ({ grant_id, job_name, scope, until, uses, uses_max, words }: GrantSummary): string => {
+const grantLine = (
+  { grant_id, job_name, scope, until, uses, uses_max, words }: GrantSummary,
+  zone: string | undefined
+): string => {
   const forWhom = scope === "job" ? `for the job ${job_name ?? ""}` : "for the agent"
-  return `${grant_id} covers ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${localMinute(until)}`
+  return `${grant_id} covers ${words}; ${forWhom}, ${uses} of ${uses_max} used, until ${localMinute(until, zone)}`
 }
 
 export const makeChatGrants = Effect.gen(function* () {
   const config = yield* ConfigStore
   const approvals = yield* Approvals
 
-  const list = Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+  const list = Effect.fnUntraced(function* ({ agent_id, zone }: Speaker) {
     const standing = yield* approvals.grants({ agent_id, all: false })
     const more = standing.length - LISTED_MAX
     const lines =
@@ -29,7 +32,7 @@ export const makeChatGrants = Effect.gen(function* () {
         ? [`${agent_id} has no standing grants: it asks each time.`]
         : [
             `${agent_id} may do this without asking:`,
-            ...standing.slice(0, LISTED_MAX).map(grantLine),
+            ...standing.slice(0, LISTED_MAX).map((grant) => grantLine(grant, zone)),
             ...(more > 0 ? [`and ${more} more: choirctl grant list`] : []),
             "To end one: /grants revoke <number>"
           ]

@@ -21,6 +21,7 @@ import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Facts and parts of sessions of one answer, and characters of each. */
@@ -45,7 +46,8 @@ const short = (text: string) => {
   return line.length <= SHOWN_CHARS ? line : `${firstPart(line, SHOWN_CHARS)}…`
 }
 
-const day = (instant: string) => instant.slice(0, 10)
+const DAY_CHARS = 10
+const day = (instant: string) => localMinute(instant).slice(0, DAY_CHARS)
 
 const count = (number: number, one: string) => `${number} ${one}${number === 1 ? "" : "s"}`
 

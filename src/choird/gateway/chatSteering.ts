@@ -135,7 +135,7 @@ export const makeSteer = Effect.gen(function* () {
 
 /** The text from outside in the conversation of the speaker's agent, with the number that takes it for trusted. */
 export const makeShowOutside = Effect.map(makeLook, (look) =>
-  Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+  Effect.fnUntraced(function* ({ agent_id, zone }: Speaker) {
     const { state } = yield* look(agent_id)
     const shown = shownLabel(state?.edge)
     if (shown === undefined) return notice("No text from outside is in this conversation.")
@@ -144,7 +144,7 @@ export const makeShowOutside = Effect.map(makeLook, (look) =>
       [
         "This conversation has read text from outside:",
         ...lines,
-        `While it is there, I ask before anything acts outside. It leaves by ${localMinute(shown.until)} if no more of it comes.`,
+        `While it is there, I ask before anything acts outside. It leaves by ${localMinute(shown.until, zone)} if no more of it comes.`,
         `To take it for trusted: /trust ${state?.edge.label?.rev}`
       ].join("\n")
     )

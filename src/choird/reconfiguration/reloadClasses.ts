@@ -25,6 +25,7 @@ type KeptSections = {
 export const REACH = {
   $schema: "apply",
   global_repo: "image",
+  timezone: "choird",
   workspaces: "kept",
   models: "apply",
   tts: "apply",

@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path"
 import { Effect, Redacted, Schema } from "effect"
 import { TRIAL_FLAG } from "#schema/ContainedTrial.ts"
+import { isTimeZone } from "#schema/TimeZone.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import { CgroupName } from "./Cgroups.ts"
 import { type AgentEndpoint, CA_FILE, ContainerError, type ContainerSpec } from "./ContainerRuntime.ts"
@@ -9,22 +10,10 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { APART, CACHE, CODE, MAIL, MAIL_READER } from "#src/shared/program/compiledProgram.ts"
 
-/** A name of the IANA database as a program may be handed it: no path, no rule of POSIX, no offset. */
-const NAME = /^[A-Za-z][A-Za-z0-9_+-]{0,30}(?:\/[A-Za-z0-9][A-Za-z0-9_+-]{0,30}){0,2}$/u
-
-const isKnown = (name: string): boolean => {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== ""
-  } catch {
-    return false
-  }
-}
-
 /** The name, if it is one that every program understands; an agent without a name lives in the time zone of its sandbox. */
-export const checkedTimeZone = (name: string): string | undefined =>
-  NAME.test(name) && isKnown(name) ? name : undefined
+export const checkedTimeZone = (name: string): string | undefined => (isTimeZone(name) ? name : undefined)
 
-/** The time zone that agents live in: choird's, which is its host's unless TZ says otherwise. Asked at each start, since a host may move. */
+/** The time zone that agents live in: choird's, which is its host's unless config.json or TZ says otherwise. Asked at each start, since a host may move. */
 export const hostTimeZone = (): string | undefined =>
   checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
 

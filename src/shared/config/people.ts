@@ -17,6 +17,10 @@ export const isGroup = (config: Chats, name: ResourceName): boolean => {
   return dm !== undefined && isGroupId(dm.user_id)
 }
 
+/** The time zone of the one at a DM, where config.json has one that is not the home's. */
+export const zoneOf = (config: Chats, name: ResourceName | undefined): string | undefined =>
+  name === undefined ? undefined : dmOf(config, name)?.timezone
+
 /** The one who types at a console, with a shell on the host. */
 const AT_CONSOLE = "console"
 

@@ -34,11 +34,11 @@ export const contextSize = ({ context_window, tokens }: PromptContext): string =
     : `${counted(tokens)} of ${counted(context_window)} tokens (${Math.round((100 * tokens) / context_window)} %)`
 
 /** Where the text from outside in a prompt came from, and until when it stays; empty where there is none. */
-export const contextLabel = ({ label }: PromptContext): ReadonlyArray<string> =>
+export const contextLabel = ({ label }: PromptContext, zone?: string): ReadonlyArray<string> =>
   label === undefined
     ? []
     : [
-        `Text from outside is in it, from ${originsOf(label.sources).map(sourceWords).join(", ") || "unknown places"}. It leaves at ${localMinute(label.until)} if no more of it comes.`
+        `Text from outside is in it, from ${originsOf(label.sources).map(sourceWords).join(", ") || "unknown places"}. It leaves at ${localMinute(label.until, zone)} if no more of it comes.`
       ]
 
 /** One line: the lane, its model, and how full the model's context is. */

@@ -1,4 +1,4 @@
-/** A minute as people read it: in the time zone of the host that tells it, which is named. */
+/** A minute as people read it: in their time zone, or in that of the process that tells it, which is named. */
 
 const MINUTE = {
   year: "numeric",

@@ -5,7 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { briefOffer } from "#src/choirctl/home/dailyBrief.ts"
-import { briefModel } from "#src/choirctl/home/initAgent.ts"
+import { briefWriter } from "#src/choirctl/home/initAgent.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -51,9 +51,10 @@ describe("a new home", () => {
       const key = { stdin: "sk-1\n" }
       const flags = ["--model-provider=openrouter", "--model-name=anthropic/claude-sonnet-4", "--model-secret-stdin"]
       yield* choirctl(home, ["init", ...flags], key)
-      const offered = Effect.provide(briefModel(home, {}), NodeServices.layer)
-      const model = yield* offered
-      if (model === undefined) return assert.fail("no brief is offered")
+      const offered = Effect.provide(briefWriter(home, {}), NodeServices.layer)
+      const writer = yield* offered
+      if (writer === undefined) return assert.fail("no brief is offered")
+      const { model } = writer
       const [, price] = yield* Effect.provide(briefOffer(model), NodeServices.layer)
       assert.strictEqual(
         price,
@@ -64,7 +65,7 @@ describe("a new home", () => {
       assert.match(unknown ?? "", /price of anthropic\/claude-sonnet-4 is unknown.* never more than 16 times/u)
       yield* choirctl(home, ["agent", "init", "agent-1"])
       assert.isUndefined(yield* offered)
-      assert.isUndefined(yield* Effect.provide(briefModel(yield* made, {}), NodeServices.layer))
+      assert.isUndefined(yield* Effect.provide(briefWriter(yield* made, {}), NodeServices.layer))
     })
   )
 })

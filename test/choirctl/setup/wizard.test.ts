@@ -16,6 +16,7 @@ const NOTHING: Given = {
   price: undefined,
   telegram_user_id: undefined,
   telegram_api_root: undefined,
+  timezone: undefined,
   runtime: undefined,
   allow_unmapped_root: false
 }
