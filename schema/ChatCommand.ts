@@ -44,7 +44,6 @@ const table = {
     steers: { verb: "stop", help: "Stop the running turn; the session, its jobs and queued messages continue" }
   },
   new: {
-    topic: "work",
     who: "everybody",
     usage: " [yes]",
     help: "Begin a new conversation; what the agent remembers stays. With yes, end the jobs that run",

@@ -32,6 +32,7 @@ import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered } from "./Choices.ts"
 import type { AgentCommand, Command } from "./readCommand.ts"
 import type { Speaker } from "./Speaker.ts"
+import { hostZone, localSecond } from "#src/shared/text/localTime.ts"
 import { counted } from "#src/shared/text/counts.ts"
 
 /** Runs commands for the person at an agent's DM. */
@@ -134,21 +135,26 @@ const makeChoice = Effect.gen(function* () {
 
 /** The last events of a session, a line each: what happened and where, never a text. */
 const makeEventLines = Effect.map(EventStore, (events) =>
-  Effect.fnUntraced(function* (session_id: SessionId, count: number) {
+  Effect.fnUntraced(function* (session_id: SessionId, count: number, zone: string | undefined) {
     const lines = yield* Effect.orDie(Stream.runCollect(events.events(session_id, { last: count, follow: false })))
-    return lines.map((line) => {
+    const shown = lines.map((line) => {
       const { created_at, event_type, lane, rev } = isPrintedEvent(line) ? line.event : line.opaque
-      return `${rev}. ${created_at.slice(11, 19)} ${lane} ${event_type}`
+      return `${rev}. ${localSecond(created_at, zone)} ${lane} ${event_type}`
     })
+    return [`The newest events, by the clock of ${zone ?? hostZone()}:`, ...shown]
   })
 )
 
 /** How answers and reactions are shown in a chat. */
-const makeDisplay = Effect.map(ChatSettings, (settings) =>
-  Effect.fnUntraced(function* (
+const makeDisplay = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const settings = yield* ChatSettings
+  return Effect.fnUntraced(function* (
     { on, type }: Extract<Command, { readonly type: "rich" | "reactions" }>,
-    { dm }: Speaker
+    { dm, gateway }: Speaker
   ) {
+    if ((yield* config.current).config.gateways[gateway]?.type === "console")
+      return refusal(`/${type} is for a messenger: a terminal shows every answer as plain text, and no reactions.`)
     if (type === "rich") {
       yield* databaseDefect(settings.setRich(dm, on))
       return notice(
@@ -160,7 +166,7 @@ const makeDisplay = Effect.map(ChatSettings, (settings) =>
       on ? "A message that has arrived gets 👀 until it is answered." : "Your messages no longer get reactions."
     )
   })
-)
+})
 
 /** Commands about agents and workspaces, after a look whether those exist. A stop that names no agent may mean a job. */
 const makeOnAgents = Effect.gen(function* () {
@@ -200,6 +206,9 @@ const makeOnAgents = Effect.gen(function* () {
     return refusal(problem.join("\n"))
   })
 })
+
+/** Names of models in one answer. */
+const MODELS_NAMED_MAX = 10
 
 /** The switch to another model, which an admin may make the default. */
 const makeSetModel = Effect.gen(function* () {
@@ -287,7 +296,7 @@ const make = Effect.fnUntraced(function* () {
         const { view } = yield* look(speaker.agent_id)
         return view.session_id === null
           ? refusal("There is no conversation at the moment.")
-          : notice(...(yield* eventLines(view.session_id, command.count)))
+          : notice(...(yield* eventLines(view.session_id, command.count, speaker.zone)))
       }
       case "trust":
         return command.rev === undefined
@@ -306,7 +315,13 @@ const make = Effect.fnUntraced(function* () {
         return yield* memory.forget(command.text, speaker)
       case "model": {
         const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
-        return notice(llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`)
+        const others = Object.keys((yield* config.current).config.models).filter((name) => name !== llm)
+        return notice(
+          llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`,
+          ...(others.length === 0
+            ? []
+            : [`To switch: /model llm <name>. ${listed("Others", others.slice(0, MODELS_NAMED_MAX))}`])
+        )
       }
       case "set model":
         return yield* setModel(command.llm, command.keep, speaker)

@@ -126,7 +126,7 @@ export const makeSteer = Effect.gen(function* () {
             : "A new conversation begins as soon as this answer is there. /stop ends the answer."
         )
       case "Trust":
-        return notice("What this conversation has read counts as trusted now.")
+        return notice("What this conversation has read so far counts as trusted from my next step on.")
       case "Compact":
         return notice("The older part of the conversation is being summarised.")
     }

@@ -14,6 +14,7 @@ import {
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { plainWord, SENTENCE_END, withPlainDigits } from "#src/shared/text/typedText.ts"
 import type { VoiceMode } from "./ChatSettings.ts"
 
@@ -233,6 +234,9 @@ export const menuOf = (admin: boolean): ReadonlyArray<{ readonly command: string
 
 const topicOf = ({ topic = "day" }: Pick<ChatCommand, "topic">): HelpTopic => topic
 
+/** The part of a topic that an answer repeats. */
+const TOPIC_CHARS_MAX = 60
+
 /** The commands of one topic and what they do; without one those of every day, and the names of the other topics. */
 const helpOf = (admin: boolean, asked = ""): string => {
   const given = chatCommands.filter(({ words }) => mayGive(words, admin))
@@ -242,7 +246,9 @@ const helpOf = (admin: boolean, asked = ""): string => {
     .filter((row) => topicOf(row) === topic)
     .map(({ help, usage, words }) => `/${words}${usage}: ${help}`)
   const others = topics.flatMap((name) => (name === topic ? [] : [`/help ${name}: ${HELP_TOPICS[name]}`]))
-  return [`${HELP_TOPICS[topic]}:`, ...lines, "", ...others].join("\n")
+  const unknown =
+    asked === "" || topic === asked.toLowerCase() ? [] : [`There is no topic ${firstPart(asked, TOPIC_CHARS_MAX)}.`]
+  return [...unknown, `${HELP_TOPICS[topic]}:`, ...lines, "", ...others].join("\n")
 }
 
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */

@@ -9,7 +9,8 @@ const MINUTE = {
   hourCycle: "h23"
 } as const
 
-const hostZone = () => new Intl.DateTimeFormat().resolvedOptions().timeZone
+/** The time zone of this process. */
+export const hostZone = () => new Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** @param at ms since 1970, or an ISO text. */
 export const localMinute = (at: number | string, timeZone = hostZone()): string => {
@@ -21,3 +22,7 @@ export const localMinute = (at: number | string, timeZone = hostZone()): string 
   const [year, month, day, hour, minute] = ["year", "month", "day", "hour", "minute"].map((type) => parts.get(type))
   return `${year}-${month}-${day} ${hour}:${minute} ${timeZone === "UTC" ? "UTC" : `(${timeZone})`}`
 }
+
+/** The time of the day, to the second: `07:30:05`. @param at ms since 1970, or an ISO text. */
+export const localSecond = (at: number | string, timeZone = hostZone()): string =>
+  new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", hourCycle: "h23", timeZone }).format(new Date(at))

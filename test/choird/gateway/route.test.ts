@@ -132,12 +132,13 @@ describe("route", () => {
     for (const text of ["/model llm large default", "/model llm large --default"])
       assert.deepStrictEqual(command(text), { ...large, keep: true })
     assert.match(said(from("1", "/start")), /^Hello!/u)
-    for (const text of ["/help", "/HELP@double_bot", "/help me"])
+    for (const text of ["/help", "/HELP@double_bot"])
       assert.match(
         said(from("1", text)),
         /^Every day:\n\/status: .*\n\n\/help work: Jobs and the conversation\n/su,
         text
       )
+    assert.match(said(from("1", "/help me")), /^There is no topic me\.\nEvery day:\n/u)
     assert.match(said(from("1", "/help work")), /^Jobs and the conversation:\n.*\n\/inject <message>: /su)
     // A topic of which a person may give no command is none for them.
     assert.notMatch(said(from("1", "/help agents")), /update_all|Agents and/u)
