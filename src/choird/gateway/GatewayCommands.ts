@@ -210,6 +210,22 @@ const makeOnAgents = Effect.gen(function* () {
 /** Names of models in one answer. */
 const MODELS_NAMED_MAX = 10
 
+/** The models that an agent runs on, and the others that it can be switched to. */
+const makeModelAnswer = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const models = yield* Models
+  return Effect.fnUntraced(function* ({ agent_id }: Speaker) {
+    const { core_llm, llm } = yield* Effect.orDie(models.get(agent_id))
+    const others = Object.keys((yield* config.current).config.models).filter((name) => name !== llm)
+    return notice(
+      llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`,
+      ...(others.length === 0
+        ? []
+        : [`To switch: /model llm <name>. ${listed("Others", others.slice(0, MODELS_NAMED_MAX))}`])
+    )
+  })
+})
+
 /** The switch to another model, which an admin may make the default. */
 const makeSetModel = Effect.gen(function* () {
   const models = yield* Models
@@ -251,7 +267,6 @@ const make = Effect.fnUntraced(function* () {
   const grants = yield* makeChatGrants
   const memory = yield* makeChatMemory
   const eventLines = yield* makeEventLines
-  const models = yield* Models
   const display = yield* makeDisplay
   const voice = yield* makeChatVoice
   const look = yield* makeLook
@@ -260,6 +275,7 @@ const make = Effect.fnUntraced(function* () {
   const steer = yield* makeSteer
   const onAgents = yield* makeOnAgents
 
+  const modelAnswer = yield* makeModelAnswer
   const setModel = yield* makeSetModel
 
   const answer = Effect.fnUntraced(function* (command: Command, speaker: Speaker): Effect.fn.Return<Answer> {
@@ -313,16 +329,8 @@ const make = Effect.fnUntraced(function* () {
         return yield* memory.memory(command.query, speaker)
       case "forget":
         return yield* memory.forget(command.text, speaker)
-      case "model": {
-        const { core_llm, llm } = yield* Effect.orDie(models.get(speaker.agent_id))
-        const others = Object.keys((yield* config.current).config.models).filter((name) => name !== llm)
-        return notice(
-          llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`,
-          ...(others.length === 0
-            ? []
-            : [`To switch: /model llm <name>. ${listed("Others", others.slice(0, MODELS_NAMED_MAX))}`])
-        )
-      }
+      case "model":
+        return yield* modelAnswer(speaker)
       case "set model":
         return yield* setModel(command.llm, command.keep, speaker)
       case "rich":

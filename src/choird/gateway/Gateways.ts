@@ -289,23 +289,12 @@ const makeAside = Effect.map(Effect.scope, (scope) => {
   })
 })
 
-const make = Effect.fnUntraced(function* () {
-  const choices = yield* Choices
+/** Executes a command and tells its answer: of a group, where it is for the writer alone, in private. */
+const makeRunCommand = Effect.gen(function* () {
   const commands = yield* GatewayCommands
   const config = yield* ConfigStore
-  const edit = yield* makeEdit
-  const held = yield* makeHeldMessages
-  const lifecycle = yield* Lifecycle
-  const outbox = yield* Outbox
-  const knownCode = yield* makeKnownCode
-  const refused = yield* makeRefused
-  const store = yield* makeStore
-  const stranger = yield* makeStranger
   const tell = yield* makeTell
-  const meant = yield* makeMeant
-  const aside = yield* makeAside
-
-  const run = Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* (
     gateway: ResourceName,
     { id }: Pick<Arrival, "id">,
     { admin, agent_id, command, dm, in_private, writer }: Extract<Route, { readonly type: "command" }>
@@ -318,6 +307,23 @@ const make = Effect.fnUntraced(function* () {
     if (in_private === true)
       yield* tell(gateway, { id: `${id}/group` }, { agent_id, dm, kind: "notice", text: IN_PRIVATE })
   })
+})
+
+const make = Effect.fnUntraced(function* () {
+  const choices = yield* Choices
+  const config = yield* ConfigStore
+  const edit = yield* makeEdit
+  const held = yield* makeHeldMessages
+  const lifecycle = yield* Lifecycle
+  const outbox = yield* Outbox
+  const knownCode = yield* makeKnownCode
+  const refused = yield* makeRefused
+  const store = yield* makeStore
+  const stranger = yield* makeStranger
+  const run = yield* makeRunCommand
+  const tell = yield* makeTell
+  const meant = yield* makeMeant
+  const aside = yield* makeAside
 
   /** The route of an arrival. A number that chooses from a list which the chat was shown is the command that it completes. */
   const routed = Effect.fnUntraced(function* (running: Config, gateway: ResourceName, arrival: Arrival) {
