@@ -5,6 +5,7 @@
 import { isUtf8 } from "node:buffer"
 import { Result, TextDiff } from "effect"
 import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
+import { compactJson } from "./compactJson.ts"
 import { unseenEscaped } from "./approvalText.ts"
 import { digestOf, type HeldFile, isHeld, type RepoFile, sizeOf } from "#src/choird/repos/Tree.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
@@ -41,6 +42,13 @@ const hunks = (before: HeldFile | undefined, after: HeldFile | undefined): Reado
   const edits = TextDiff.lines(textOf(before), textOf(after), { maxEdits: DIFF_EDITS_MAX })
   const text = TextDiff.unified(edits, { context: CONTEXT_LINES })
   return text === "" ? [] : text.slice(0, -1).split("\n")
+}
+
+/** The lines of a new file of JSON, with fewer line ends than it has: a skill's would fill three screens of a phone. */
+const newJson = (before: HeldFile | undefined, after: HeldFile | undefined): ReadonlyArray<string> | undefined => {
+  const isJson = before === undefined && after?.path.endsWith(".json") === true
+  const lines = isJson ? compactJson(textOf(after)) : undefined
+  return lines === undefined ? undefined : ["its JSON, on fewer lines:", ...lines.map((line) => `+${line}`)]
 }
 
 const mode = ({ executable }: HeldFile) => (executable ? ", executable" : "")
@@ -108,7 +116,7 @@ export const difference = (
     if ((was !== undefined && !isHeld(was)) || (is !== undefined && !isHeld(is))) return large(MUCH_TO_READ)
     if ([was, is].some((file) => file !== undefined && !isUtf8(file.bytes)))
       return Result.fail({ type: "binary", path })
-    const changes = [header(was, is), ...hunks(was, is)]
+    const changes = [header(was, is), ...(newJson(was, is) ?? hunks(was, is))]
     for (const line of changes) chars += line.length + 1
     if (chars > PROPOSAL_SHOWN_CHARS_MAX) return large(MUCH_TO_READ)
     lines.push(...changes)
