@@ -54,7 +54,7 @@ describeRuntimes("a call beside another one", ({ inside, rig, type }) => {
     const copy =
       "const file = process.cwd() + '/apart'; require('fs').writeFileSync(file, Buffer.from(bytes, 'base64'), { mode: 0o755 }); return file"
     const program = type === "process" ? APART_PROGRAM : String(yield* agent.ask(given({ bytes }, copy)))
-    const start = level === "none" ? [program, "0"] : apartFrom({ level, program }, false)
+    const start = level === "none" ? [program, "0"] : apartFrom({ level, program }, { folders: false, offline: false })
     const command = type === "process" ? [...AS_USER, ...start] : start
     const name = `choir-call-${randomBytes(6).toString("hex")}`
     const victim = [...command, "/usr/bin/perl", "-e", VICTIM, name]

@@ -112,7 +112,7 @@ const jobsRun = (
   effect: ToolEffect | undefined
 ): string | undefined =>
   lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0
-    ? `while jobs run (${[...cores.keys()].join(", ")}) edge only reads, keeps facts and writes below ${EDGE_SCRATCH}; let a job do this, or do it when they have ended`
+    ? `while jobs run (${[...cores.keys()].join(", ")}) edge only reads (commands with reads_only and no network too), keeps facts and writes below ${EDGE_SCRATCH}; let a job do this, or do it when they have ended`
     : undefined
 
 /** Why a call that acts outside the workspace needs a person (D31). */

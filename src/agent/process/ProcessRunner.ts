@@ -2,7 +2,7 @@
 import { Context, Deferred, Effect, Layer, Option, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { type Apart, NOT_APART } from "#src/shared/program/callsApart.ts"
+import { type Apart, limitsWrites, NOT_APART } from "#src/shared/program/callsApart.ts"
 import type { CapturedOutput } from "./OutputRing.ts"
 import {
   identityOf,
@@ -63,6 +63,8 @@ export class ProcessRunner extends Context.Service<
     run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted | StrayProcesses | NoTurn>
     /** Whether a command can be kept from every network here. */
     readonly cutsNetwork: boolean
+    /** Whether a command can be kept to the folders that it may write to. */
+    readonly limitsWrites: boolean
     /** How long a command may wait until it starts, beyond its own time; 0 where none has to wait. */
     readonly turnMs: number
     /** The running call that a process belongs to, if it does. */
@@ -156,6 +158,7 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
       return yield* inTurn === undefined ? running : inTurn(holdsSecrets(command), running)
     }),
     cutsNetwork: apart.program !== undefined,
+    limitsWrites: limitsWrites(apart),
     turnMs: inTurn === undefined ? 0 : TURN_MS_MAX,
     callOf: (pid) => {
       const table = readProcessTable()

@@ -3,13 +3,14 @@
  * and heard from its first event on.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { accessSync, constants, writeFileSync } from "node:fs"
+import { accessSync, closeSync, constants, openSync, writeFileSync } from "node:fs"
 import { delimiter, join, resolve } from "node:path"
 import { Writable } from "node:stream"
 import { Deferred, Effect, Redacted, Schema } from "effect"
 import type { CallId } from "#schema/Ids.ts"
 import { codeOf } from "#src/shared/files/nofollow.ts"
-import { type Apart, apartFrom, canRun } from "#src/shared/program/callsApart.ts"
+import { APART_FOLDERS_MAX } from "#src/shared/program/apartProgram.ts"
+import { type Apart, apartFrom, canRun, limitsWrites } from "#src/shared/program/callsApart.ts"
 import { OutputRing } from "./OutputRing.ts"
 import { CALL_MARKER } from "./ProcessTable.ts"
 
@@ -22,6 +23,12 @@ const OOM_SCORE = "1000"
 /** A folder that anything of the agent may write into; a program with secrets reads no configuration from it. */
 const HOME = "/tmp"
 const NO_HOME = "/nonexistent"
+/** The folders that every command can write to: temporary files, and devices such as /dev/null. */
+const SHARED_FOLDERS = [HOME, "/dev"]
+/** Whether every command can write to a folder, whatever it is kept to. */
+export const isShared = (path: string): boolean => SHARED_FOLDERS.some((folder) => `${path}/`.startsWith(`${folder}/`))
+/** Folders that a command names. */
+export const FOLDERS_MAX = APART_FOLDERS_MAX - SHARED_FOLDERS.length
 const SECRETS_FD = 3
 
 export interface Command {
@@ -43,6 +50,11 @@ export interface Command {
   readonly reads?: (chunk: Buffer) => void
   /** Whether it can open no socket, nor anything that it starts. */
   readonly offline?: boolean
+  /**
+   * The folders below which it can write, with {@link SHARED_FOLDERS}, and nowhere else: at most {@link FOLDERS_MAX}. Where the kernel cannot keep it
+   * to them it is not started.
+   */
+  readonly writes?: ReadonlyArray<string>
   /** The kept part of its standard output, where it is not {@link EXEC_OUTPUT_BYTES_MAX}. */
   readonly stdout_bytes_max?: number
 }
@@ -98,11 +110,26 @@ const pathOf = ({ command, cwd }: Command): string => {
   return path
 }
 
-const launch = (call_id: CallId, command: Command, apart: Apart): ChildProcess => {
-  const { args, cwd, env, offline = false, secrets, stdin } = command
-  if (offline && apart.program === undefined) throw Object.assign(new Error("no offline program"), { code: "ENOTSUP" })
+/** Opens the folders that a command can write to, for it alone. */
+const opened = <A>(writes: Command["writes"], use: (folders: ReadonlyArray<number>) => A): A => {
+  const folders: Array<number> = []
+  try {
+    for (const path of writes === undefined ? [] : [...SHARED_FOLDERS, ...writes])
+      folders.push(openSync(path, constants.O_RDONLY | constants.O_DIRECTORY))
+    return use(folders)
+  } finally {
+    folders.forEach(closeSync)
+  }
+}
+
+const launchWith = (call_id: CallId, command: Command, apart: Apart, folders: ReadonlyArray<number>): ChildProcess => {
+  const { args, cwd, env, offline = false, secrets, stdin, writes } = command
+  const isLimited = writes !== undefined
+  if (isLimited && secrets !== undefined) throw new Error("a command with secrets is not kept to folders")
+  if ((offline && apart.program === undefined) || (isLimited && !limitsWrites(apart)))
+    throw Object.assign(new Error("this kernel cannot keep a command apart like that"), { code: "ENOTSUP" })
   const path = pathOf(command)
-  const [program = path, ...rest] = [...apartFrom(apart, offline), path, ...args]
+  const [program = path, ...rest] = [...apartFrom(apart, { folders: isLimited, offline }), path, ...args]
   const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
   return spawn(program, rest, {
     cwd,
@@ -113,10 +140,15 @@ const launch = (call_id: CallId, command: Command, apart: Apart): ChildProcess =
       stdin === undefined ? "ignore" : "pipe",
       "pipe",
       "pipe",
-      ...(secrets === undefined ? [] : ["pipe" as const])
+      // A descriptor that is not open in the child, before those of its folders.
+      ...(secrets === undefined ? (isLimited ? ["ignore" as const] : []) : ["pipe" as const]),
+      ...folders
     ]
   })
 }
+
+const launch = (call_id: CallId, command: Command, apart: Apart): ChildProcess =>
+  opened(command.writes, (folders) => launchWith(call_id, command, apart, folders))
 
 /** A command that does not read what it is given closes it; that is its own affair. */
 const give = (stream: unknown, content: Command["stdin"]) => {

@@ -1,19 +1,17 @@
 /** choir.exec: a shell command in the workspace, of which no process is left when it returns (R22). */
 import { existsSync } from "node:fs"
 import { constants } from "node:os"
-import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { SEND_FOLDER } from "#schema/SentFile.ts"
 import { Source } from "#schema/Source.ts"
-import { LockRequest } from "#schema/Tool.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { Worktrees } from "#src/agent/git/Worktrees.ts"
-import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { changedFile, commandFiles } from "./commandFiles.ts"
+import { execFolders, folderFields } from "./execFolders.ts"
 import { decodeInput, refusal, type Tool, type ToolOutcome, type UsedFiles } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { watchSendFolder } from "./sendFolder.ts"
@@ -38,6 +36,7 @@ const Input = Schema.Struct({
         `a command has at most ${EXEC_COMMAND_BYTES_MAX} bytes; write a script to a file and run that`
     )
   ),
+  ...folderFields,
   network: Schema.optionalKey(Schema.Boolean.annotate({ description: "It needs the network" })),
   timeout_ms: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: EXEC_TIMEOUT_MS_MAX })).annotate({
@@ -50,7 +49,15 @@ const Input = Schema.Struct({
 const exitCodeOf = ({ exit_code, signal }: ProcessResult): number =>
   exit_code ?? 128 + (signal === undefined ? constants.signals.SIGKILL : constants.signals[signal])
 
-const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: string) => string): ToolOutcome => {
+/** The words of a command that may not write where it wanted to. */
+const DENIED = /permission denied|EACCES|read-only file system/iu
+
+const outcomeOf = (
+  result: ProcessResult,
+  timeout_ms: number,
+  words: string | undefined,
+  scrub: (text: string) => string
+): ToolOutcome => {
   const exit_code = exitCodeOf(result)
   const output = { exit_code, stdout: scrub(result.stdout.text), stderr: scrub(result.stderr.text) }
   if (result.timed_out) {
@@ -58,7 +65,8 @@ const outcomeOf = (result: ProcessResult, timeout_ms: number, scrub: (text: stri
     return { status: "timeout", summary, output }
   }
   // Without its duration, or no result would ever be the same as the one before (E11).
-  const summary = `exit code ${exit_code}`
+  const limit = words !== undefined && exit_code !== 0 && DENIED.test(result.stderr.text) ? `; ${words}` : ""
+  const summary = `exit code ${exit_code}${limit}`
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
@@ -97,10 +105,12 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
       prepare: Effect.fn("exec.prepare")(function* (raw, lane) {
         // Where people are asked, a command without a network is free, and one with it acts outside.
         const asks = settings.current().config.approvals.confirm_external !== "never"
-        const { command, network = !asks, timeout_ms = EXEC_TIMEOUT_MS } = yield* decode(raw)
+        const input = yield* decode(raw)
+        const { command, network = !asks, timeout_ms = EXEC_TIMEOUT_MS } = input
         const online = network || !processes.cutsNetwork
         const tree = lane === undefined ? undefined : worktrees.of(lane)
-        const named = commandFiles(workspace, command, tree ?? "")
+        const folders = execFolders(workspace, { ...input, tree }, processes.limitsWrites)
+        const named = commandFiles(workspace, command, input.cwd ?? tree ?? "")
         let shown: UsedFiles | undefined
         return {
           effect: asks && online ? "external" : "workspace",
@@ -109,8 +119,8 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
             shown = now
             return now
           }),
-          // Commands of jobs in worktrees of their own run beside each other.
-          locks: [LockRequest.make({ resource: tree === undefined ? WORKSPACE_KEY : `${FILE_KEY}${tree}`, mode: "X" })],
+          locks: folders.locks,
+          besideJobs: folders.besideJobs && !online,
           timeout_ms: timeout_ms + PROCESS_GRACE_MS + processes.turnMs,
           run: Effect.fnUntraced(
             function* ({ call_id, network: mayReachNetwork }) {
@@ -121,16 +131,19 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
               const started = {
                 command: shell,
                 args: ["-c", command],
-                cwd: tree === undefined ? workspace.root : join(workspace.root, tree),
+                ...(yield* folders.open),
                 timeout_ms,
                 env,
                 offline: !online
               }
               const leave = yield* watchSendFolder(workspace, command.includes(SEND_FOLDER))
               const result = yield* processes.run(call_id, started)
-              const outcome = yield* leave(outcomeOf(result, timeout_ms, (text) => secrets.scrub(scrub(text))))
+              const outcome = yield* leave(
+                outcomeOf(result, timeout_ms, folders.words, (text) => secrets.scrub(scrub(text)))
+              )
               return yield* keepWholeOutput(workspace, fromNetwork(outcome, online))
             },
+            Effect.scoped,
             Effect.catch((error) => Effect.succeed(refusal(error)))
           )
         }

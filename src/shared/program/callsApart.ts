@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import type { CallsApart } from "#schema/AgentApi.ts"
-import { ApartMode, LANDLOCK_DOMAIN, LANDLOCK_SCOPED } from "./apartProgram.ts"
+import { ApartMode, LANDLOCK_DOMAIN, LANDLOCK_SCOPED, modeText } from "./apartProgram.ts"
 
 /** How long the kernel may take to say what it offers. */
 const PROBE_MS_MAX = 5000
@@ -34,11 +34,17 @@ const MODE_OF: Readonly<Record<CallsApart, number>> = {
   none: 0
 }
 
-/** The command line that starts a command apart, and without a network where that is wanted. */
-export const apartFrom = ({ level, program }: Apart, offline: boolean): ReadonlyArray<string> => {
-  const mode = MODE_OF[level] + (offline ? ApartMode.OFFLINE : 0)
+/** Whether a command can be kept from writing but below some folders. */
+export const limitsWrites = ({ level }: Apart): boolean => level === "full"
+
+/** The command line that starts a command apart, without a network and able to write below the folders alone that it hands on, where that is wanted. */
+export const apartFrom = (
+  { level, program }: Apart,
+  { folders, offline }: { readonly folders: boolean; readonly offline: boolean }
+): ReadonlyArray<string> => {
+  const mode = (folders ? ApartMode.FOLDERS : MODE_OF[level]) + (offline ? ApartMode.OFFLINE : 0)
   if (program === undefined) return []
-  return mode === 0 ? [] : [program, String(mode)]
+  return mode === 0 ? [] : [program, modeText(mode)]
 }
 
 /** Whether a program is there and may be run. */
@@ -64,5 +70,5 @@ export const probeApart = (program: string): Apart => {
   const version = versionBy(program)
   const level = version >= LANDLOCK_SCOPED ? "full" : version >= LANDLOCK_DOMAIN ? "memory" : "none"
   if (level === "none") return { program, level }
-  return { program, level: versionBy(program, String(MODE_OF[level]), program) === version ? level : "none" }
+  return { program, level: versionBy(program, modeText(MODE_OF[level]), program) === version ? level : "none" }
 }

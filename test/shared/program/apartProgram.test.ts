@@ -1,12 +1,21 @@
 /** The program that starts commands apart: on this machine by running it, for arm64 by a machine of the test. */
 import { spawnSync } from "node:child_process"
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { ApartMode, apartProgramFor } from "#src/shared/program/apartProgram.ts"
+import {
+  APART_FOLDERS_MAX,
+  ApartMode,
+  apartProgramFor,
+  FOLDERS_FROM,
+  modeText
+} from "#src/shared/program/apartProgram.ts"
 import { offlineFilterFor } from "#src/shared/program/offlineFilter.ts"
 import { APART, APART_PROGRAM } from "../../support/apartProgram.ts"
 import { type ArmCall, runArm } from "../../support/armMachine.ts"
 
-const { DOMAIN, OFFLINE, SCOPED } = ApartMode
+const { DOMAIN, FOLDERS, OFFLINE, SCOPED } = ApartMode
 const BASE = 0x400000
 const ENTRY = BASE + 0x78
 const SP = 1n << 48n
@@ -28,6 +37,45 @@ describe("the program that starts commands apart", () => {
     assert.strictEqual(stdout, "A=b\nC=d\n")
   })
 
+  it("lets a command write below the folders that it is handed, and nowhere else", () => {
+    const root = mkdtempSync(join(tmpdir(), "choir-folders-"))
+    for (const name of ["mine", "other"]) mkdirSync(join(root, name))
+    writeFileSync(join(root, "other/there"), "as it was")
+    const mine = openSync(join(root, "mine"), constants.O_RDONLY | constants.O_DIRECTORY)
+    const devices = openSync("/dev", constants.O_RDONLY | constants.O_DIRECTORY)
+    const tried = [
+      "cd mine && echo x > a && mkdir b && mv a b/c && ln b/c d && rm d && ls b",
+      "cat ../other/there",
+      'for fd in 4 5 6 64 65; do [ -e "/proc/self/fd/$fd" ] && echo "open: $fd"; done',
+      ...[
+        "echo y > ../other/new",
+        "echo y > ../other/there",
+        "rm ../other/there",
+        "mkdir ../made",
+        "mv b/c ../other/c",
+        "ln ../other/there e",
+        ": > ../other/there",
+        "truncate -s 0 ../other/there"
+      ].map((act) => `(${act}) 2>/dev/null && echo "DONE ${act}"`)
+    ].join("; ")
+    try {
+      for (const mode of [FOLDERS, FOLDERS + OFFLINE]) {
+        const ran = spawnSync(APART_PROGRAM, [modeText(mode), "/bin/sh", "-c", tried], {
+          cwd: root,
+          env: { PATH: "/bin:/usr/bin" },
+          encoding: "utf8",
+          stdio: ["ignore", "pipe", "pipe", "ignore", mine, devices]
+        })
+        assert.strictEqual(ran.stdout, "c\nas it was", ran.stderr)
+        assert.strictEqual(readFileSync(join(root, "other/there"), "utf8"), "as it was")
+        rmSync(join(root, "mine/b"), { recursive: true })
+      }
+    } finally {
+      for (const folder of [mine, devices]) closeSync(folder)
+      rmSync(root, { recursive: true })
+    }
+  })
+
   it("keeps a command in a domain that moves files, and sees what it started itself", () => {
     const moves = "cd $(mktemp -d) && mkdir a b && echo x > a/f && mv a/f b/f && ln b/f a/g && cat a/g"
     const sees = "sleep 60 & cat /proc/$!/environ >/dev/null && kill $! && echo seen"
@@ -42,15 +90,15 @@ for (const architecture of ["x64", "arm64"] as const)
 
     it("holds its filter", () => {
       const filter = offlineFilterFor(architecture)
-      assert.strictEqual(program.readUInt16LE(0x200), filter.length / 8)
-      assert.strictEqual(Number(program.readBigUInt64LE(0x208)), BASE + 0x238)
-      assert.isTrue(program.subarray(0x238).equals(filter))
+      assert.strictEqual(program.readUInt16LE(0x800), filter.length / 8)
+      assert.strictEqual(Number(program.readBigUInt64LE(0x808)), BASE + 0x850)
+      assert.isTrue(program.subarray(0x850).equals(filter))
     })
 
     it("asks for the scopes of signals and abstract sockets, or for the right to move files", () => {
-      const words = [0x210, 0x218, 0x220, 0x228].map((at) => Number(program.readBigUInt64LE(at)))
+      const words = [0x810, 0x818, 0x820, 0x828].map((at) => Number(program.readBigUInt64LE(at)))
       assert.deepStrictEqual(words, [0, 0, 0b11, 1 << 13])
-      assert.strictEqual(program.toString("latin1", 0x230, 0x238), "/\0\0\0\0\0\0\0")
+      assert.strictEqual(program.toString("latin1", 0x830, 0x838), "/\0\0\0\0\0\0\0")
     })
   })
 
@@ -62,10 +110,14 @@ const NAMES: Readonly<Record<number, readonly [name: string, arguments: number]>
   446: ["landlock_restrict_self", 2],
   56: ["openat", 3],
   221: ["execve", 3],
-  93: ["exit", 1]
+  93: ["exit", 1],
+  25: ["fcntl", 3],
+  57: ["close", 1]
 }
 const RULESET = 5n
 const ROOT = 6n
+/** The first copy of a folder's descriptor. */
+const COPY = 20n
 
 const shown = ({ number, values }: ArmCall): string => {
   const [name = "", count = 0] = NAMES[number] ?? [`call ${number}`]
@@ -79,7 +131,7 @@ const shown = ({ number, values }: ArmCall): string => {
 }
 
 /** The calls of the program for arm64 with this mode. @param failing the name of a call that fails. */
-const armCalls = (mode: number | undefined, failing?: string, pair: Array<bigint> = []) => {
+const armCalls = (mode: number | undefined, failing?: string, pair: Array<bigint> = [], folders = 0) => {
   const program = apartProgramFor("arm64")
   const ARGUMENT = 77n
   const calls = runArm({
@@ -87,12 +139,16 @@ const armCalls = (mode: number | undefined, failing?: string, pair: Array<bigint
     base: BASE,
     entry: ENTRY,
     stack: mode === undefined ? [1n, 70n, 0n] : [4n, 70n, ARGUMENT, 80n, 90n, 0n, 100n],
-    byteAt: (address) => (address === ARGUMENT ? String(mode).charCodeAt(0) : 0),
+    byteAt: (address) => (address === ARGUMENT ? modeText(mode ?? 0).charCodeAt(0) : 0),
     answer: (call, stack) => {
       const name = NAMES[call.number]?.[0] ?? ""
       if (name === "exit") return undefined
       if (name === failing || name === "execve") return -1n
       if (name === "landlock_add_rule") pair.push(stack(-16), stack(-8))
+      if (name === "fcntl") {
+        const slot = Number(call.values[0]) - FOLDERS_FROM
+        return slot < folders ? COPY + BigInt(slot) : -1n
+      }
       return name === "landlock_create_ruleset" ? RULESET : name === "openat" ? ROOT : 0n
     }
   })
@@ -102,12 +158,12 @@ const armCalls = (mode: number | undefined, failing?: string, pair: Array<bigint
 describe("the program for arm64", () => {
   const first = "prctl(38, 1, 0)"
   const last = ["execve(80, sp+24, sp+48)", "exit(126)"]
-  const offline = "prctl(22, 2, file+200)"
-  const scoped = ["landlock_create_ruleset(file+210, 24, 0)", "landlock_restrict_self(5, 0)"]
+  const offline = "prctl(22, 2, file+800)"
+  const scoped = ["landlock_create_ruleset(file+810, 24, 0)", "landlock_restrict_self(5, 0)"]
   const domain = [
-    "landlock_create_ruleset(file+228, 8, 0)",
+    "landlock_create_ruleset(file+828, 8, 0)",
     // AT_FDCWD as 32 bits, O_PATH and O_CLOEXEC.
-    "openat(4294967196, file+230, 2621440)",
+    "openat(4294967196, file+830, 2621440)",
     "landlock_add_rule(5, 1, sp-16, 0)",
     "landlock_restrict_self(5, 0)"
   ]
@@ -122,14 +178,36 @@ describe("the program for arm64", () => {
     assert.deepStrictEqual(pair, [BigInt(1 << 13), ROOT])
   })
 
+  it("gives back the right to write below each folder that it was handed, and closes that", () => {
+    const rights = BigInt([1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].reduce((sum, bit) => sum + 2 ** bit, 0))
+    for (const folders of [0, 1, 3, APART_FOLDERS_MAX]) {
+      const pair: Array<bigint> = []
+      const made = armCalls(FOLDERS, undefined, pair, folders)
+      assert.deepStrictEqual(made, [
+        first,
+        "landlock_create_ruleset(file+838, 24, 0)",
+        ...Array.from({ length: folders }, (_, index) => [
+          `fcntl(${4 + index}, 1030, 64)`,
+          "landlock_add_rule(5, 1, sp-16, 0)",
+          `close(${4 + index})`
+        ]).flat(),
+        ...(folders === APART_FOLDERS_MAX ? [] : [`fcntl(${4 + folders}, 1030, 64)`]),
+        "landlock_restrict_self(5, 0)",
+        ...last
+      ])
+      assert.deepStrictEqual(pair, Array.from({ length: folders }, (_, index) => [rights, COPY + BigInt(index)]).flat())
+    }
+  })
+
   it("runs nothing once a call has failed", () => {
     for (const [mode, ...calls] of [
       [SCOPED, "prctl", "landlock_create_ruleset", "landlock_restrict_self"],
       [DOMAIN, "landlock_create_ruleset", "openat", "landlock_add_rule", "landlock_restrict_self"],
-      [OFFLINE, "prctl"]
+      [OFFLINE, "prctl"],
+      [FOLDERS, "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"]
     ] as const)
       for (const failing of calls) {
-        const made = armCalls(mode, failing)
+        const made = armCalls(mode, failing, [], 1)
         assert.strictEqual(made.at(-1), "exit(126)")
         assert.isTrue(made.at(-2)?.startsWith(`${failing}(`), `${mode} ${failing}`)
       }

@@ -36,12 +36,12 @@ describe("how far calls can be kept apart", () => {
 
   it("decides how a command is started, and needs no program where nothing is wanted of it", () => {
     const program = "/p"
-    assert.deepStrictEqual(apartFrom({ program, level: "full" }, true), [program, "5"])
-    assert.deepStrictEqual(apartFrom({ program, level: "full" }, false), [program, "4"])
-    assert.deepStrictEqual(apartFrom({ program, level: "memory" }, true), [program, "3"])
-    assert.deepStrictEqual(apartFrom({ program, level: "none" }, true), [program, "1"])
-    assert.deepStrictEqual(apartFrom({ program, level: "none" }, false), [])
-    assert.deepStrictEqual(apartFrom({ level: "none" }, false), [])
+    assert.deepStrictEqual(apartFrom({ program, level: "full" }, { folders: false, offline: true }), [program, "5"])
+    assert.deepStrictEqual(apartFrom({ program, level: "full" }, { folders: false, offline: false }), [program, "4"])
+    assert.deepStrictEqual(apartFrom({ program, level: "memory" }, { folders: false, offline: true }), [program, "3"])
+    assert.deepStrictEqual(apartFrom({ program, level: "none" }, { folders: false, offline: true }), [program, "1"])
+    assert.deepStrictEqual(apartFrom({ program, level: "none" }, { folders: false, offline: false }), [])
+    assert.deepStrictEqual(apartFrom({ level: "none" }, { folders: false, offline: false }), [])
   })
 
   it("is for several agents what holds for all", () => {

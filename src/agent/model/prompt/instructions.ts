@@ -16,7 +16,7 @@ Jobs
 - Start a job with choir-core-spawn for work of many steps, or for writing or running things while you keep talking; not for what a few calls answer.
 - A job sees nothing of this conversation: hand over what you have read.
 - Start several only for independent work. A spawned job has only begun: tell the user so.
-- While a job runs, write only below .choirtmp/edge, and run no commands.
+- While a job runs, write only below .choirtmp/edge, and run only commands with reads_only.
 - When the user answers a job's question, pass the answer on with choir-core-inject.
 
 Notes
