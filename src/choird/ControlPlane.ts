@@ -51,7 +51,7 @@ import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
 import { TrialContainers } from "#src/choird/trials/TrialContainers.ts"
 import { Trials } from "#src/choird/rehearsals/Trials.ts"
-import { Proposals } from "#src/choird/approvals/Proposals.ts"
+import { layerProposals } from "#src/choird/approvals/layerProposals.ts"
 import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
 import { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
 import { Git } from "#src/choird/repos/Git.ts"
@@ -145,7 +145,7 @@ const layerTrials = (programs: Effect.Effect<AgentPrograms, ProgramMissing>) =>
   ).pipe(Layer.provide(TrialContainers.layer(programs)), Layer.provide(layerTools))
 
 /** The types of proposals that agents make. */
-const layerProposals = Proposals.layer.pipe(
+const layerOfProposals = layerProposals.pipe(
   Layer.provideMerge(Layer.provide(AgentChange.layer, AgentViews.layer)),
   Layer.provide(Layer.merge(ConfigChange.layer, RepoChange.layer)),
   Layer.provide(RepoSteps.layer),
@@ -168,7 +168,7 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Schedules.layer,
     Executions.layer
   ).pipe(
-    Layer.provideMerge(Layer.provideMerge(Approvals.layer, Layer.merge(layerProposals, Web))),
+    Layer.provideMerge(Layer.provideMerge(Approvals.layer, Layer.merge(layerOfProposals, Web))),
     Layer.provideMerge(Layer.merge(SessionArchives.layer, Disk.layer)),
     Layer.provideMerge(Reconfiguration.layer),
     Layer.provideMerge(Lifecycle.layer(programs)),

@@ -26,6 +26,7 @@ import { ConfigChange } from "#src/choird/approvals/ConfigChange.ts"
 import { next } from "#src/choird/approvals/Execution.ts"
 import { understandProposal } from "#src/choird/approvals/Proposal.ts"
 import { Executions } from "#src/choird/approvals/Executions.ts"
+import { layerProposals } from "#src/choird/approvals/layerProposals.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { badProposal, type Proposer } from "#src/choird/approvals/ProposalType.ts"
 import { RepoChange } from "#src/choird/approvals/RepoChange.ts"
@@ -216,7 +217,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
   const agentSteps = Layer.succeed(AgentSteps, mortal(fakeAgentSteps(world), tick))
   return Executions.layer.pipe(
     Layer.provideMerge(Layer.provide(Approvals.layer, Layer.mock(BrowserWorker, {}))),
-    Layer.provideMerge(Proposals.layer),
+    Layer.provideMerge(layerProposals),
     Layer.provide(Layer.mergeAll(AgentChange.layer, RepoChange.layer, configChange)),
     Layer.provide(AgentViews.layer),
     Layer.provide(Layer.provideMerge(RepoSteps.layer, agentSteps)),
@@ -241,7 +242,7 @@ const layerLife = (home: string, world: AgentWorld, tick: Effect.Effect<void>) =
 /** Previews proposals of the home's agent, without anything else of choird; `built` is what its image was made of. */
 export const previewer = ({ home }: Pick<ProposalHome, "home">, built?: Origin) =>
   Layer.build(
-    Proposals.layer.pipe(
+    layerProposals.pipe(
       Layer.provide(Layer.mergeAll(AgentChange.layer, ConfigChange.layer, RepoChange.layer)),
       Layer.provide(AgentViews.layer),
       Layer.provide(RepoSteps.layer),

@@ -13,8 +13,16 @@ import { valueAt } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { makeReplaceConfig } from "./ConfigWriter.ts"
 import { AgentSteps } from "./AgentSteps.ts"
-import { type Before, editConfig, editText, isBinding, pathOf, withoutEdits } from "./configEdits.ts"
-import { done, type Execution, next, type Next, PROPOSAL_RETRY_MS, PROPOSAL_TRIES_MAX } from "./Execution.ts"
+import { editConfig, editText, isBinding, pathOf, withoutEdits } from "./configEdits.ts"
+import {
+  type Before,
+  done,
+  type Execution,
+  next,
+  type Next,
+  PROPOSAL_RETRY_MS,
+  PROPOSAL_TRIES_MAX
+} from "./Execution.ts"
 import { changed, ExecutionFailed, failedAs } from "./ExecutionFailed.ts"
 import type { Proposal } from "./Proposal.ts"
 import { configText } from "./proposalText.ts"

@@ -3,7 +3,6 @@ import { Result, Schema } from "effect"
 import { CommitId } from "#schema/Image.ts"
 import { RunBindings } from "#schema/ResourceBindings.ts"
 import type { ProofOfApproval } from "./ProofOfApproval.ts"
-import { Before } from "./configEdits.ts"
 import { type ExecutionFailed, unreadable } from "./ExecutionFailed.ts"
 import type { Proposal } from "./Proposal.ts"
 import { readStored } from "./requestTypes.ts"
@@ -11,6 +10,13 @@ import { readStored } from "./requestTypes.ts"
 /** Attempts at a step while the configuration is busy or the remote unreachable, and the pause between them. */
 export const PROPOSAL_TRIES_MAX = 5
 export const PROPOSAL_RETRY_MS = 1000
+
+/** A path of config.json and its value at the time of the proposal; without `value` there was none. */
+export const Before = Schema.Struct({
+  path: Schema.Array(Schema.String),
+  value: Schema.optionalKey(Schema.Json)
+})
+export type Before = typeof Before.Type
 
 /** The state whose change the person saw. The execution fails as `CHANGED` if it is different by then (R54). */
 export const Facts = Schema.Struct({

@@ -1,51 +1,6 @@
-/** All types of proposals behind one interface: each is previewed and executed by the service of its type. */
-import { Context, Effect, Layer } from "effect"
-import { makeKeyedLock } from "#src/choird/config/keyedLock.ts"
-import { AgentChange } from "./AgentChange.ts"
-import { ConfigChange } from "./ConfigChange.ts"
-import { MUCH_TO_READ, PROPOSAL_SHOWN_CHARS_MAX } from "./Difference.ts"
-import type { Execution } from "./Execution.ts"
+/** All types of proposals behind one interface: each is previewed and executed by the service of its type (layerProposals). */
+import { Context } from "effect"
 import type { Proposal } from "./Proposal.ts"
-import { largeProposal, type ProposalType } from "./ProposalType.ts"
-import { RepoChange } from "./RepoChange.ts"
+import type { ProposalType } from "./ProposalType.ts"
 
-export class Proposals extends Context.Service<Proposals, ProposalType<Proposal>>()("choir/choird/Proposals") {
-  static readonly layer = Layer.effect(
-    Proposals,
-    Effect.gen(function* () {
-      const agent = yield* AgentChange
-      const config = yield* ConfigChange
-      const repo = yield* RepoChange
-      const locked = yield* makeKeyedLock
-
-      const previewOf: ProposalType<Proposal>["preview"] = (proposer, proposal) => {
-        switch (proposal.kind) {
-          case "config_change":
-            return config.preview(proposer, proposal)
-          case "repo_change":
-            return repo.preview(proposer, proposal)
-          default:
-            return agent.preview(proposer, proposal)
-        }
-      }
-
-      return Proposals.of({
-        preview: Effect.fn("Proposals.preview")(function* (proposer, proposal) {
-          // An agent that proposes a lot keeps only one git busy.
-          const preview = yield* locked(proposer.agent_id)(previewOf(proposer, proposal))
-          return preview.shown.length > PROPOSAL_SHOWN_CHARS_MAX ? yield* largeProposal(MUCH_TO_READ) : preview
-        }),
-        execute: ({ proposal, ...rest }: Execution, standing) => {
-          switch (proposal.kind) {
-            case "config_change":
-              return config.execute({ ...rest, proposal }, standing)
-            case "repo_change":
-              return repo.execute({ ...rest, proposal }, standing)
-            default:
-              return agent.execute({ ...rest, proposal }, standing)
-          }
-        }
-      })
-    })
-  )
-}
+export class Proposals extends Context.Service<Proposals, ProposalType<Proposal>>()("choir/choird/Proposals") {}

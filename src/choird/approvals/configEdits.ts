@@ -4,19 +4,13 @@ import { Result, Schema } from "effect"
 import { Budgets, Config } from "#schema/Config.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { ConfigEdit } from "#schema/ProposedChange.ts"
+import type { Before } from "./Execution.ts"
 import { problemsOf, problemText } from "#src/shared/config/configProblems.ts"
 import { editJson, valueAt } from "#src/shared/config/jsonEdits.ts"
 
 /** The defaults that name an agent's models and voice; whom it speaks to and what it may use is for the operator alone. */
 const DEFAULTS: ReadonlySet<string> = new Set(["llm", "core_llm", "voice_profile"])
 const NEEDED = "llm"
-
-/** A path and its value at the time of the proposal; without `value` there was none. */
-export const Before = Schema.Struct({
-  path: Schema.Array(Schema.String),
-  value: Schema.optionalKey(Schema.Json)
-})
-export type Before = typeof Before.Type
 
 export const pathOf = ({ path }: ConfigEdit): ReadonlyArray<string> => path.slice(1).split("/")
 

@@ -1,7 +1,7 @@
 /** A message of a person as every channel hands it on: the words, and what the channel says beside them. Data alone. */
 import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import type { SharedItem } from "./SharedItem.ts"
-import type { SentFile } from "./telegramFiles.ts"
+import type { IncomingFile } from "./IncomingFile.ts"
 
 /** The group that a message was written in. */
 export interface Group {
@@ -35,7 +35,7 @@ export interface Quoted {
   readonly is_part?: boolean
   /** The chat that it is in, where that is another one. */
   readonly elsewhere?: string
-  readonly file?: Pick<SentFile, "kind" | "name">
+  readonly file?: Pick<IncomingFile, "kind" | "name">
   readonly item?: SharedItem
 }
 
@@ -47,7 +47,7 @@ export interface Arrival {
   /** Its words, with the addresses of links. Absent if it is nothing that can be read. */
   readonly text: string | undefined
   /** The file of the message, whose text is the caption. */
-  readonly file?: SentFile
+  readonly file?: IncomingFile
   /** The thing that the message shares instead of words. */
   readonly item?: SharedItem
   /** True if somebody else wrote it: it was forwarded, or another bot made it. */

@@ -16,7 +16,7 @@ import { Audit } from "#src/choird/logs/Audit.ts"
 import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import type { Speaker } from "./Speaker.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
-import { USER_ID_CHARS_MAX } from "./route.ts"
+import { USER_ID_CHARS_MAX } from "./Speaker.ts"
 
 /** A tap as a gateway reports it. */
 export interface Tap {

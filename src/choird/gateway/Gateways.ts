@@ -10,12 +10,12 @@ import { zoneOf } from "#src/shared/config/people.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices, isNumber } from "./Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
-import { makeAskedInTopic } from "./jobTopics.ts"
+import { makeAskedInTopic } from "./askedInTopic.ts"
 import { joinOf } from "./heldMessages.ts"
 import { makeLabelReceived } from "./receivedFiles.ts"
 import type { Arrival } from "./Arrival.ts"
 import { attachFile, type Attached, type Download, workspaceOf } from "./attachFiles.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
+import type { ChannelFailed } from "./ChannelFailed.ts"
 import { GatewayCommands } from "./GatewayCommands.ts"
 import { type Edited, Inbox } from "#src/choird/queues/Inbox.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
@@ -56,7 +56,7 @@ export class Gateways extends Context.Service<
       gateway: ResourceName,
       arrivals: ReadonlyArray<Arrival>,
       download?: Download
-    ): Effect.Effect<void, DatabaseAway | TelegramFailed>
+    ): Effect.Effect<void, DatabaseAway | ChannelFailed>
     /** Another DM of the agent, to report a message that was not delivered to its own DM; none if it has only one. */
     otherPlace(message: Pick<Outgoing, "agent_id" | "dm">): Effect.Effect<Place | undefined>
   }

@@ -5,7 +5,6 @@ import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { GatewayAlerts, type Waiting } from "./GatewayAlerts.ts"
 import type { Arrival } from "./Arrival.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
 
 /** A bot without a successful poll for this long is deaf, whatever the reason. */
 const POLL_DEAF_MS = 90_000
@@ -18,13 +17,19 @@ export interface PollWatch {
   /** A poll succeeded, with these messages. */
   heard(arrivals: ReadonlyArray<Arrival>): Effect.Effect<void>
   /** A poll failed, after so many that failed before it. */
-  failed(failure: TelegramFailed, failures: number): Effect.Effect<void>
+  failed(failure: PollFailed, failures: number): Effect.Effect<void>
   /** Notices silence; never ends. */
   readonly run: Effect.Effect<never>
 }
 
+/** A failure, with Telegram's code where its answer to the poll is what failed. */
+interface PollFailed {
+  readonly message: string
+  readonly code?: number
+}
+
 /** Whether a failed poll will not pass by itself. */
-const isLasting = ({ code }: TelegramFailed, failures: number): boolean =>
+const isLasting = ({ code }: PollFailed, failures: number): boolean =>
   code === 401 || code === 404 || (code === 409 && failures + 1 >= POLL_CONFLICTS_MAX)
 
 const chatOf = ({ group, user_id }: Arrival) => group?.chat_id ?? user_id

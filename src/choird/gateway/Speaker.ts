@@ -14,3 +14,6 @@ export interface Speaker {
   /** This person's time zone, where it is not the home's. */
   readonly zone?: string | undefined
 }
+
+/** Characters of a stranger's identity, which can be any text, in an audit row. */
+export const USER_ID_CHARS_MAX = 40

@@ -7,7 +7,9 @@ import { type MediaCalls, mediaCalls } from "./mediaCalls.ts"
 import type { RichBlock } from "./richBlocks.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 import { type Call, foreign, messageIdOf, placeOf, type Target, type Upload } from "./telegramCalls.ts"
-import { makeDownload, type SentFile } from "./telegramFiles.ts"
+import type { ChannelFailed } from "./ChannelFailed.ts"
+import type { IncomingFile } from "./IncomingFile.ts"
+import { makeDownload } from "./telegramFiles.ts"
 import type { menuOf } from "./readCommand.ts"
 import { topicsOf } from "./topicCalls.ts"
 import { ALLOWED_UPDATES, type Batch, readUpdates } from "./readUpdates.ts"
@@ -58,7 +60,7 @@ export class TelegramApi extends Context.Service<
     /** Sends 2 to 10 files as one album: photos and videos, or sounds, or documents. */
     readonly album: MediaCalls["album"]
     /** The bytes of a file that a person sent. */
-    download(file: SentFile): Effect.Effect<Uint8Array, TelegramFailed>
+    download(file: IncomingFile): Effect.Effect<Uint8Array, ChannelFailed>
     /** Ends the wait that a tap shows, with words. */
     answerTap(callback_id: string, text: string, loud: boolean): Effect.Effect<void, TelegramFailed>
     /** Whether a chat has topics: a private one where the bot has them switched on, a group that is a forum. */

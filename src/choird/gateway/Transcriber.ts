@@ -8,7 +8,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { errorMessage } from "#src/shared/wire/errorMessage.ts"
 import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
-import { bytesOf } from "./telegramFiles.ts"
+import { bytesOf } from "#src/shared/wire/bytesOf.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** The longest recording that is transcribed. */

@@ -5,9 +5,9 @@ import type { Attachment } from "#schema/Event.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { fileKind } from "./fileKind.ts"
 import { storeReceived } from "./receivedFiles.ts"
-import type { TelegramFailed } from "./TelegramFailed.ts"
+import type { ChannelFailed } from "./ChannelFailed.ts"
+import type { IncomingFile } from "./IncomingFile.ts"
 import type { Recording, Transcriber } from "./Transcriber.ts"
-import { isFinal, type SentFile } from "./telegramFiles.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of a sender's name for a file. */
@@ -20,7 +20,7 @@ const shownName = (name: string): string =>
 /** The digits of an update's id, which are choird's name for its file. */
 const digits = (id: string): string => id.replaceAll(/\D+/gu, "-")
 
-export type Download = (file: SentFile) => Effect.Effect<Uint8Array, TelegramFailed>
+export type Download = (file: IncomingFile) => Effect.Effect<Uint8Array, ChannelFailed>
 
 /** The words of a recording, where they can be had. */
 export type Transcribe = Transcriber["Service"]["transcribe"]
@@ -41,19 +41,19 @@ export const workspaceOf = (running: Config, { agent_id, bindings, started_with 
   return name !== undefined && Object.hasOwn(workspaces, name) ? workspaces[name]?.path : undefined
 }
 
-const missing = (file: SentFile, why: string): Attached => ({
+const missing = (file: IncomingFile, why: string): Attached => ({
   attachments: [],
   problem: `The ${file.kind} ${JSON.stringify(shownName(file.name))} did not reach the agent: ${why}.`
 })
 
-const withoutWords = ({ kind }: SentFile) =>
+const withoutWords = ({ kind }: IncomingFile) =>
   `The ${kind === "voice" ? "voice" : "video"} message has reached the agent as a file, without its words`
-const noServer = (file: SentFile) =>
+const noServer = (file: IncomingFile) =>
   `${withoutWords(file)}: choird has no speech-to-text server. To add one, the operator adds an entry to "stt" in config.json.`
 
 /** The words of a recording, or why there are none. Those of a video are not missed where no server is configured. */
 const wordsOf = Effect.fnUntraced(function* (
-  file: SentFile,
+  file: IncomingFile,
   sound: Pick<Recording, "bytes" | "mime">,
   transcribe: Transcribe | undefined
 ) {
@@ -70,15 +70,15 @@ const wordsOf = Effect.fnUntraced(function* (
  * @param label is done before the file is in the workspace.
  */
 export const attachFile = Effect.fnUntraced(function* <E>(
-  { file, id }: { readonly file: SentFile; readonly id: string },
+  { file, id }: { readonly file: IncomingFile; readonly id: string },
   workspace: string | undefined,
   download: Download,
   label: (workspace: string) => Effect.Effect<void, E>,
   transcribe?: Transcribe
-): Effect.fn.Return<Attached, TelegramFailed | E> {
+): Effect.fn.Return<Attached, ChannelFailed | E> {
   if (workspace === undefined) return missing(file, "the agent's workspace is not in config.json")
   const got = yield* Effect.result(download(file))
-  if (Result.isFailure(got)) return isFinal(got.failure) ? missing(file, got.failure.description) : yield* got.failure
+  if (Result.isFailure(got)) return got.failure.is_final ? missing(file, got.failure.description) : yield* got.failure
   const bytes = got.success
   const { ending, mime } = fileKind(bytes, file.name)
   const now_ms = yield* Clock.currentTimeMillis

@@ -5,7 +5,8 @@ import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { Arrival } from "./Arrival.ts"
 import { Pairings } from "./Pairings.ts"
 import { makeRefused } from "./refusedMessage.ts"
-import { dmNamed, USER_ID_CHARS_MAX } from "./route.ts"
+import { dmNamed } from "./route.ts"
+import { USER_ID_CHARS_MAX } from "./Speaker.ts"
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 

@@ -195,17 +195,3 @@ export const makeDropTopic = Effect.map(ChatSettings, (settings) =>
       )
   })
 )
-
-/** Makes what finds the job whose question a message in its topic answers. */
-export const makeAskedInTopic = Effect.gen(function* () {
-  const events = yield* EventStore
-  const settings = yield* ChatSettings
-  return Effect.fnUntraced(function* (dm: Chat["dm"], thread_id: number | undefined) {
-    if (thread_id === undefined) return undefined
-    const topic = (yield* databaseDefect(settings.topics(dm))).find((one) => one.thread_id === thread_id)
-    if (topic === undefined) return undefined
-    const state = yield* Effect.option(databaseDefect(events.state(topic.session_id)))
-    const asks = Option.isSome(state) && state.value.cores.get(topic.job_name)?.question !== undefined
-    return { job_name: topic.job_name, asks }
-  })
-})

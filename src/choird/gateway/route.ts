@@ -49,9 +49,6 @@ export type Route =
       readonly kept?: string
     } & Place)
 
-/** Characters of a stranger's identity, which can be any text, in an audit row. */
-export const USER_ID_CHARS_MAX = 40
-
 /** The speaker in a DM without an agent, and the agent of notices that are about no agent. */
 export const NOBODY = AgentId.make("choird")
 

@@ -4,6 +4,9 @@ import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { bytesOf } from "#src/shared/wire/bytesOf.ts"
+import { ChannelFailed } from "./ChannelFailed.ts"
+import type { IncomingFile } from "./IncomingFile.ts"
 import { readLocalFile } from "./localBotFiles.ts"
 import { TelegramFailed } from "./TelegramFailed.ts"
 import { fieldsOf, listOf, naturalOf, textOf } from "./telegramFields.ts"
@@ -17,23 +20,11 @@ const TELEGRAM_FILE_ATTEMPTS_MAX = 3
 /** Files whose failures are counted; the oldest are forgotten. */
 const TELEGRAM_FILES_COUNTED_MAX = 1000
 
-/** A file as its message describes it. Only the bytes say what it is. */
-export interface SentFile {
-  readonly file_id: string
-  readonly kind: "document" | "photo" | "video" | "voice" | "audio"
-  readonly name: string
-  readonly bytes: number | undefined
-  /** Of a recording, as its message has it. */
-  readonly seconds?: number
-  /** It is a round video, which people record in place of a voice message. */
-  readonly spoken?: true
-}
-
 /** Characters of a file's id, and of the name that its sender gave it. */
 const FILE_ID_CHARS_MAX = 256
 const FILE_NAME_CHARS_MAX = 1024
 
-const mediaOf = (kind: SentFile["kind"], value: unknown, spoken = false): SentFile | undefined => {
+const mediaOf = (kind: IncomingFile["kind"], value: unknown, spoken = false): IncomingFile | undefined => {
   const media = fieldsOf(value)
   const file_id = textOf(media?.["file_id"])
   if (media === undefined || file_id === undefined || file_id.length > FILE_ID_CHARS_MAX) return undefined
@@ -49,7 +40,7 @@ const mediaOf = (kind: SentFile["kind"], value: unknown, spoken = false): SentFi
 }
 
 /** The file of a message; Telegram puts at most one into each. */
-export const fileOf = (message: unknown): SentFile | undefined => {
+export const fileOf = (message: unknown): IncomingFile | undefined => {
   const { animation, audio, document, photo, video, video_note, voice } = fieldsOf(message) ?? {}
   return (
     // The same picture in several sizes, the largest last.
@@ -73,17 +64,15 @@ const failed = (code: number, description: string) =>
 
 const tooLarge = failed(413, `it is larger than the ${TELEGRAM_FILE_BYTES_MAX / 1024 / 1024} MiB that a bot can fetch`)
 
-/** The bytes of an answer, up to the limit, whatever length it names. */
-export const bytesOf = async (response: Response, bytes_max: number): Promise<Uint8Array | undefined> => {
-  const chunks: Array<Uint8Array> = []
-  let total = 0
-  for await (const chunk of response.body ?? []) {
-    total += chunk.length
-    if (total > bytes_max) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
+/** Whether another attempt to fetch a file cannot help. */
+const isFinal = ({ code }: TelegramFailed): boolean => code >= 400 && code !== 429 && code !== 500 && code !== 502
+
+const channelFailed = (failure: TelegramFailed): ChannelFailed =>
+  new ChannelFailed({
+    description: failure.description,
+    is_final: isFinal(failure),
+    retry_after_ms: failure.retry_after_ms
+  })
 
 type GetFile = (file_id: string) => Effect.Effect<unknown, TelegramFailed>
 
@@ -133,18 +122,15 @@ export const makeDownload = (token: Redacted.Redacted, api_root: string, getFile
   })
 
   /** The bytes of a file. A failure with a code of 400 or more, but 429, is final. */
-  return (file: SentFile): Effect.Effect<Uint8Array, TelegramFailed> => {
-    if ((file.bytes ?? 0) > TELEGRAM_FILE_BYTES_MAX) return Effect.fail(tooLarge)
-    return Effect.catchTag(download(file.file_id), "TelegramFailed", (failure) => {
+  return (file: IncomingFile): Effect.Effect<Uint8Array, ChannelFailed> => {
+    if ((file.bytes ?? 0) > TELEGRAM_FILE_BYTES_MAX) return Effect.fail(channelFailed(tooLarge))
+    const tried = Effect.catchTag(download(file.file_id), "TelegramFailed", (failure) => {
       const count = (attempts.get(file.file_id) ?? 0) + 1
       attempts.setInPlace(file.file_id, count)
       return Effect.fail(
         count < TELEGRAM_FILE_ATTEMPTS_MAX ? failure : failed(504, `it did not arrive in ${count} attempts`)
       )
     })
+    return Effect.mapError(tried, channelFailed)
   }
 }
-
-/** Whether another attempt cannot help. */
-export const isFinal = ({ code }: TelegramFailed): boolean =>
-  code >= 400 && code !== 429 && code !== 500 && code !== 502

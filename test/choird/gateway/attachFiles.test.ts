@@ -16,14 +16,15 @@ import { attachFile } from "#src/choird/gateway/attachFiles.ts"
 import { fileKind } from "#src/choird/gateway/fileKind.ts"
 import { RECEIVED_FILES_MAX, RECEIVED_LOOKED_MAX, storeReceived } from "#src/choird/gateway/receivedFiles.ts"
 import { TelegramApi } from "#src/choird/gateway/TelegramApi.ts"
-import { fileOf, makeDownload, type SentFile, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
+import type { IncomingFile } from "#src/choird/gateway/IncomingFile.ts"
+import { fileOf, makeDownload, TELEGRAM_FILE_BYTES_MAX } from "#src/choird/gateway/telegramFiles.ts"
 import { temporaryFolder } from "../../support/engines.ts"
 import { whyNotRoot } from "../../support/packages.ts"
 import { FILE_KINDS } from "../../support/fileKinds.ts"
 import { makeTelegram } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 
-const sent = (name: string, more: Partial<SentFile> = {}): SentFile => ({
+const sent = (name: string, more: Partial<IncomingFile> = {}): IncomingFile => ({
   file_id: "f",
   kind: "document",
   name,
