@@ -6,6 +6,7 @@ import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { type Place, unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { zoneOf } from "#src/shared/config/people.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
@@ -112,7 +113,7 @@ export const tellAsked = Effect.fnUntraced(function* (
     may_decide: mayDecide(config, place.dm, row),
     zone: zoneOf(config, place.dm)
   }
-  const hasButtons = config.gateways[place.gateway]?.type === "telegram" && asking.may_decide
+  const hasButtons = traitsOf(config, place.gateway).buttons && asking.may_decide
   const offer = yield* offerOf(config, place.dm, row, facts.freeOf)
   const card: Card = hasButtons ? cardOf(asking, cardDigits(), offer) : { text: askingText(asking), form: {} }
   const message = { ...place, source: "choird", agent_id, session_id, kind: "notice" } as const

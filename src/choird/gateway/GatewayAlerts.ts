@@ -5,6 +5,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import type { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { OUTBOX_PAGE_MAX } from "#src/choird/queues/outboxRows.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { NOBODY } from "./route.ts"
 
 /** The shortest outage about which the chats of a bot get a notice. */
@@ -38,12 +39,12 @@ export class GatewayAlerts extends Context.Service<
     Effect.gen(function* () {
       const config = yield* ConfigStore
       const outbox = yield* Outbox
-      const places = Effect.map(config.current, ({ config: { dms, gateways } }) =>
-        Object.entries(dms).map(([dm, { admin, gateway, user_id }]) => ({
+      const places = Effect.map(config.current, ({ config: current }) =>
+        Object.entries(current.dms).map(([dm, { admin, gateway, user_id }]) => ({
           dm: ResourceName.make(dm),
           gateway,
           chat_id: user_id,
-          hears: admin || gateways[gateway]?.type === "console"
+          hears: admin || traitsOf(current, gateway).is_local
         }))
       )
       const tell = (

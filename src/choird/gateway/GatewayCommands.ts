@@ -12,6 +12,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { hasSeveralPeople } from "#src/shared/config/people.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Contexts } from "#src/choird/queues/Contexts.ts"
@@ -153,7 +154,7 @@ const makeDisplay = Effect.gen(function* () {
     { on, type }: Extract<Command, { readonly type: "rich" | "reactions" }>,
     { dm, gateway }: Speaker
   ) {
-    if ((yield* config.current).config.gateways[gateway]?.type === "console")
+    if (!traitsOf((yield* config.current).config, gateway).reactions)
       return refusal(`/${type} is for a messenger: a terminal shows every answer as plain text, and no reactions.`)
     if (type === "rich") {
       yield* databaseDefect(settings.setRich(dm, on))

@@ -8,6 +8,7 @@ import type { PairDm } from "#schema/DmsApi.ts"
 import { AgentId, type ResourceName } from "#schema/Ids.ts"
 import { dmList } from "#schema/ResourceBindings.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { isGroup } from "#src/shared/config/people.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { withDm } from "#src/choird/agents/bindings.ts"
@@ -117,9 +118,10 @@ const groupProblem = (config: Config, { admin, gateway, group, name }: PairDm, a
 }
 
 /** Why a DM cannot be paired, from the configuration. */
-const problemOf = ({ agents, dms, gateways }: Config, { agent_id, gateway, name }: PairDm) => {
-  if (gateways[gateway]?.type !== "telegram") {
-    const bots = Object.entries(gateways).flatMap(([bot, { type }]) => (type === "telegram" ? [bot] : []))
+const problemOf = (config: Config, { agent_id, gateway, name }: PairDm) => {
+  const { agents, dms, gateways } = config
+  if (!traitsOf(config, gateway).pairs) {
+    const bots = Object.keys(gateways).filter((bot) => traitsOf(config, bot).pairs)
     const hint = bots.length === 0 ? "choirctl gateway add telegram" : `choose one of ${bots.join(", ")}`
     return refuse("UNKNOWN_GATEWAY", `there is no bot ${gateway} in config.json`, hint)
   }

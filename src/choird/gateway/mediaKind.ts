@@ -1,5 +1,6 @@
 /** The way in which Telegram shows a file, by its bytes. Pure. */
 import type { SentFile } from "#schema/SentFile.ts"
+import { CHANNEL_TRAITS } from "#src/shared/config/channelTraits.ts"
 
 export type MediaKind = "document" | "photo" | "video" | "voice" | "audio"
 
@@ -8,7 +9,7 @@ const PHOTO_BYTES_MAX = 10 * 1024 * 1024
 /** Files of one album. */
 const ALBUM_FILES_MAX = 10
 /** Bytes of one call that uploads files. */
-const UPLOAD_BYTES_MAX = 50 * 1024 * 1024
+const UPLOAD_BYTES_MAX = CHANNEL_TRAITS.telegram.file_bytes_out_max
 
 const KINDS: Readonly<Record<string, MediaKind>> = {
   "image/png": "photo",

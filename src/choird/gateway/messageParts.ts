@@ -1,8 +1,11 @@
 /** The messages of Telegram that a text of an agent becomes. Pure. */
 import { agentMarkdown, chatText, openingOf, opensPlainly, untapped } from "#src/choird/queues/chatText.ts"
 import type { Outgoing } from "#src/choird/queues/Outbox.ts"
+import { CHANNEL_TRAITS } from "#src/shared/config/channelTraits.ts"
 import { type MarkedText, markedText, splitMarked, trimmed } from "./markedText.ts"
 
+/** UTF-16 units of a message (R43). */
+export const TELEGRAM_TEXT_CHARS_MAX = CHANNEL_TRAITS.telegram.text_chars_max
 /** UTF-16 units of a text whose marks are read; a longer one goes out as a file, and without marks. */
 const MARKED_CHARS_MAX = 32_768
 

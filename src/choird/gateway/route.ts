@@ -5,6 +5,7 @@ import { CHAT_COMMANDS, type CommandWords } from "#schema/ChatCommand.ts"
 import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { isGroup } from "#src/shared/config/people.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
@@ -63,7 +64,7 @@ const usualAgent = (config: Config, dm: ResourceName) =>
 const startHelp = (config: Config, dm: ResourceName, name: string | undefined): string => {
   if (name === undefined) return `To start one on the host: choirctl agent start <agent> --dm ${dm}`
   const place = config.dms[dm]
-  if (place !== undefined && config.gateways[place.gateway]?.type === "console")
+  if (place !== undefined && traitsOf(config, place.gateway).is_local)
     return `To start it: choirctl agent start ${name}`
   return `${place?.admin === true ? "To start it" : "An admin can start it"}: /start ${name}`
 }

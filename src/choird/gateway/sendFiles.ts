@@ -1,10 +1,10 @@
 /** A message with files: each in the way that its bytes allow, several as albums, and what does not fit a caption as texts behind them. */
 import { Effect } from "effect"
-import { Outbox, type Outgoing, TELEGRAM_TEXT_CHARS_MAX } from "#src/choird/queues/Outbox.ts"
+import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import type { Chat } from "./Chat.ts"
 import { makeSendUntilTaken, type Outcome } from "./sendUntilTaken.ts"
 import type { MarkedText } from "./markedText.ts"
-import { messageParts } from "./messageParts.ts"
+import { messageParts, TELEGRAM_TEXT_CHARS_MAX } from "./messageParts.ts"
 import type { Media } from "./mediaCalls.ts"
 import { albums } from "./mediaKind.ts"
 import { OutgoingFiles, type ReadyFile } from "./OutgoingFiles.ts"

@@ -1,6 +1,7 @@
 /** Files in Telegram's messages: what a message says of them, and their bytes. */
 import { Effect, Redacted, Schema } from "effect"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
+import { CHANNEL_TRAITS } from "#src/shared/config/channelTraits.ts"
 import { inTheClearText, isInTheClear } from "#src/shared/config/clearText.ts"
 import { plainFetch } from "#src/shared/wire/plainFetch.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
@@ -12,7 +13,7 @@ import { TelegramFailed } from "./TelegramFailed.ts"
 import { fieldsOf, listOf, naturalOf, textOf } from "./telegramFields.ts"
 
 /** Bytes that Telegram lets a bot fetch. */
-export const TELEGRAM_FILE_BYTES_MAX = 20 * 1024 * 1024
+export const TELEGRAM_FILE_BYTES_MAX = CHANNEL_TRAITS.telegram.file_bytes_in_max
 /** The longest download. */
 const TELEGRAM_FILE_MS_MAX = 60_000
 /** Downloads of one file that fail before its message goes without it. */

@@ -7,6 +7,7 @@ import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/datab
 import { rowId } from "#src/choird/database/rowId.ts"
 import { makeNotifier } from "./Notifier.ts"
 import type { Config } from "#schema/Config.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 import { placeToCut } from "#src/shared/text/placeToCut.ts"
 import { MARK_CHARS } from "./chatText.ts"
@@ -250,8 +251,8 @@ export class Outbox extends Context.Service<
 }
 
 /** The gateways at which a message waits until somebody opens them, however long that takes. */
-export const consolesOf = ({ gateways }: Pick<Config, "gateways">): ReadonlyArray<string> =>
-  Object.entries(gateways).flatMap(([name, { type }]) => (type === "console" ? [name] : []))
+export const consolesOf = (config: Pick<Config, "gateways">): ReadonlyArray<string> =>
+  Object.keys(config.gateways).filter((name) => traitsOf(config, name).is_local)
 
 /**
  * Splits a text into parts of at most `chars_max` (2 or more) UTF-16 units, at the ends of paragraphs, lines or words, and never
@@ -268,9 +269,6 @@ export const chunkText = (text: string, chars_max: number): ReadonlyArray<string
   return [...parts, rest].filter((part) => part.trim() !== "")
 }
 
-/** UTF-16 units of a Telegram message (R43). */
-export const TELEGRAM_TEXT_CHARS_MAX = 4096
-
 /** A message before it is split into the rows that its gateway can show. */
 export type OutboxMessage = Omit<
   Outgoing,
@@ -282,16 +280,15 @@ export type OutboxMessage = Omit<
 }
 
 /**
- * The texts of a message's rows. On Telegram each part of choird's own is a row, with room for the mark, since the last one has the
- * buttons; an agent's text is split when it is sent, since only then its marks are known. The console shows a text as it is.
+ * The texts of a message's rows. Where a message has a longest text, each part of choird's own is a row, with room for the mark, since the last one has the
+ * buttons; an agent's text is split when it is sent, since only then its marks are known. A console shows a text as it is.
  */
 const partsOf = (config: Config, { form, gateway, source, text }: OutboxMessage): ReadonlyArray<string> => {
-  const isTelegram = config.gateways[gateway]?.type === "telegram"
-  if (needsForm(form)) return isTelegram ? [text] : []
-  if (form?.files !== undefined) return [text]
-  if (!isTelegram) return [text]
+  const { buttons, text_chars_max } = traitsOf(config, gateway)
+  if (needsForm(form)) return buttons ? [text] : []
+  if (form?.files !== undefined || text_chars_max === undefined) return [text]
   if (source === "event") return text.trim() === "" ? [] : [text]
-  return chunkText(text, TELEGRAM_TEXT_CHARS_MAX - MARK_CHARS)
+  return chunkText(text, text_chars_max - MARK_CHARS)
 }
 
 /**

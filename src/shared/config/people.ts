@@ -1,12 +1,13 @@
 /** The people behind the DMs of an agent, from the configuration alone. Pure. */
 import type { Config, Dm } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
+import { traitsOf } from "./channelTraits.ts"
 
 type Chats = Pick<Config, "dms" | "gateways">
 
 const dmOf = ({ dms }: Chats, name: ResourceName): Dm | undefined => (Object.hasOwn(dms, name) ? dms[name] : undefined)
 
-const isConsole = ({ gateways }: Chats, { gateway }: Dm): boolean => gateways[gateway]?.type === "console"
+const isConsole = (config: Chats, { gateway }: Dm): boolean => traitsOf(config, gateway).is_local
 
 /** Whether a chat id is that of a group, which Telegram numbers below 0. */
 export const isGroupId = (user_id: string): boolean => user_id.startsWith("-")

@@ -14,6 +14,7 @@ import { Inbox } from "#src/choird/queues/Inbox.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { readCommand } from "#src/choird/gateway/readCommand.ts"
 import { CHAT_TEXT_LIMIT, isTooLong } from "#src/choird/queues/chatTextLimit.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { CHAT_UNACKED_MAX, ChatStream } from "./ChatStream.ts"
 import { badRequest, conflict, fromAgentRefused, queueFull, tooLarge } from "#src/choird/api/refusals.ts"
 import { sseResponse } from "#src/choird/listeners/sse.ts"
@@ -25,7 +26,7 @@ const OUTBOX_ID = /^[1-9][0-9]{0,17}$/u
 
 const isConsole = (config: Config, dm: ResourceName) => {
   const gateway = config.dms[dm]?.gateway
-  return gateway !== undefined && config.gateways[gateway]?.type === "console"
+  return gateway !== undefined && traitsOf(config, gateway).is_local
 }
 
 /** The command that adds a console to the agent's DMs, or what config.json lacks for one. */

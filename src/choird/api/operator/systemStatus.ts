@@ -22,6 +22,7 @@ import { ContainerRuntime, type RuntimeStatus } from "#src/choird/runtime/Contai
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { hostWarnings } from "#src/shared/files/hostProblems.ts"
 import { APART_WORDS, weakestApart } from "#src/shared/program/callsApart.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
@@ -61,7 +62,7 @@ const CONSOLE: Health = { ok: true, detail: "choirctl chat" }
 const gatewayRows = (config: Config, healths: ReadonlyMap<ResourceName, Health>): SystemStatus["gateways"] =>
   Object.entries(config.gateways).map(([key, { type }]) => {
     const name = ResourceName.make(key)
-    return { name, type, ...(healths.get(name) ?? (type === "console" ? CONSOLE : NOT_STARTED)) }
+    return { name, type, ...(healths.get(name) ?? (traitsOf(config, key).is_local ? CONSOLE : NOT_STARTED)) }
   })
 
 /** How far the calls of agents are kept apart, as those that run say; absent while none has said it. */
