@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto"
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Fiber, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { Config } from "#schema/Config.ts"
 import { SENT_COPIES, type SentFile } from "#schema/SentFile.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -59,4 +60,13 @@ export const setUpOutgoing = Effect.gen(function* () {
     }
   }
   return { home, workspace, copies, files, ...(yield* setUpTelegramWith(files)) }
+})
+
+/** Ends a bot that a call gets no answer to: it waits for a while, as a stop does. */
+export const cutOff = Effect.fnUntraced(function* (bot: Fiber.Fiber<unknown, unknown>) {
+  yield* Effect.forkChild(Fiber.interrupt(bot), { startImmediately: true })
+  while (bot.pollUnsafe() === undefined) {
+    yield* TestClock.adjust("1 second")
+    yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+  }
 })

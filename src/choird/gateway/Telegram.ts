@@ -1,5 +1,5 @@
 /** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
-import { Cause, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
+import { Cause, Deferred, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { logDeath, restarted } from "#src/shared/background.ts"
 import { awayIn, type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -29,6 +29,7 @@ import {
 } from "./TelegramFailed.ts"
 import { CardTaps } from "./CardTaps.ts"
 import type { TelegramTap } from "./readUpdates.ts"
+import { untilRecorded } from "./untilRecorded.ts"
 
 const answer = Effect.fnUntraced(function* (gateway: ResourceName, tap: TelegramTap) {
   const api = yield* TelegramApi
@@ -104,7 +105,7 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName, chats: Readonly
   }
 })
 
-/** Reads a DM's outbox, answers and notices in order each. A death between sending and noting it sends one message twice, never none (R43). */
+/** Reads a DM's outbox, answers and notices in order each. A stop waits until what is under way is noted; a death between sending and noting it sends one message twice, never none (R43). */
 const speak = Effect.fnUntraced(function* (chat: Chat) {
   const deliverMessage = yield* makeDeliverMessage
   const events = yield* EventStore
@@ -114,7 +115,7 @@ const speak = Effect.fnUntraced(function* (chat: Chat) {
     for (;;) {
       const row = yield* outbox.next(chat.dm)
       if (row === undefined) break
-      yield* deliverMessage(chat, row)
+      yield* untilRecorded(chat, deliverMessage(chat, row))
     }
     return yield* topics.closeEnded(chat)
   })
@@ -175,7 +176,13 @@ const introduce = Effect.fnUntraced(function* (gateway: ResourceName) {
 export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<TelegramDm>) {
   const paceOf = makePaces()
   const watch = yield* makePollWatch(gateway)
-  const chats = dms.map(({ name, user_id }): Chat => ({ dm: name, user_id, chat_id: user_id, pace: paceOf(user_id) }))
+  const chats = dms.map(({ name, user_id }): Chat => ({
+    dm: name,
+    user_id,
+    chat_id: user_id,
+    pace: paceOf(user_id),
+    left: Deferred.makeUnsafe()
+  }))
   yield* Effect.retry(tolerant(findMoved(chats)), { schedule: RETRY })
   const speakers = chats.flatMap((chat) => [
     speak(chat),

@@ -7,6 +7,7 @@ import { makeDropTopic } from "./jobTopics.ts"
 import { makeMoveChat } from "./movedChats.ts"
 import type { Target } from "./telegramCalls.ts"
 import { isGone, isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
+import { whileHere } from "./untilRecorded.ts"
 import { DAY_MS } from "#src/shared/days.ts"
 
 const isThreadGone = ({ code, description }: TelegramFailed) =>
@@ -39,7 +40,7 @@ export const makeSendUntilTaken = Effect.gen(function* () {
       reply_to: (row.sent_parts ?? 0) === 0 ? (row.reply_to ?? undefined) : undefined
     }
     for (let failures = 0; ; failures += 1) {
-      yield* chat.pace.message
+      yield* whileHere(chat, chat.pace.message)
       // A group may get another id while the call runs.
       const { chat_id } = chat
       const sent = yield* Effect.result(send({ ...to, chat_id }))
@@ -68,7 +69,7 @@ export const makeSendUntilTaken = Effect.gen(function* () {
       const age_ms = (yield* Clock.currentTimeMillis) - row.created_ms
       if (isGone(failure) || isHopeless(failure) || (isUnreachable(failure) && age_ms > UNREACHABLE_MS_MAX))
         return { refused: failure }
-      yield* Effect.sleep(pauseAfter(failure, failures))
+      yield* whileHere(chat, Effect.sleep(pauseAfter(failure, failures)))
     }
   })
 })

@@ -1,8 +1,8 @@
 /** choird dies at each step of a delivery: while it copies a file, sends a part, hears that Telegram took it, or notes that (R43). */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { arrivedFiles, leave, setUpOutgoing, withFiles } from "../../support/outgoingWorld.ts"
+import { arrivedFiles, cutOff, leave, setUpOutgoing, withFiles } from "../../support/outgoingWorld.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 
 const start = Effect.forkChild({ startImmediately: true })
@@ -55,11 +55,11 @@ const killed = Effect.fnUntraced(function* (world: World, dies: Effect.Effect<bo
   const isDone = Effect.map(endedRows(world), ({ size }) => size === 4)
   yield* eventually(Effect.map(Effect.all([dies, isDone]), ([one, other]) => one || other))
   const isCut = yield* dies
-  yield* Fiber.interrupt(first)
+  yield* cutOff(first)
   yield* world.bot.heal
   const second = yield* start(world.run)
   yield* eventually(isDone)
-  yield* Fiber.interrupt(second)
+  yield* cutOff(second)
   assert.deepStrictEqual(
     [...(yield* endedRows(world))].toSorted(),
     [1, 2, 3, 4].map((id) => `delivered ${id}`)
@@ -108,7 +108,7 @@ describe("a delivery that a death of choird cut off", () => {
         const world = yield* setUp
         const first = yield* start(world.run)
         for (let count = 0; count < turns; count += 1) yield* turn
-        yield* Fiber.interrupt(first)
+        yield* cutOff(first)
         assertOnce((yield* killed(world, Effect.succeed(false))).sent, `turn ${turns}`)
         assert.deepStrictEqual(world.copies(), [])
       }

@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import { SENT_COPIES, SENT_FILE_BYTES_MAX } from "#schema/SentFile.ts"
 import { OutgoingFiles } from "#src/choird/gateway/OutgoingFiles.ts"
 import { FILE_KINDS } from "../../support/fileKinds.ts"
-import { arrivedFiles, leave, setUpOutgoing, withFiles } from "../../support/outgoingWorld.ts"
+import { arrivedFiles, cutOff, leave, setUpOutgoing, withFiles } from "../../support/outgoingWorld.ts"
 import type { TelegramBot } from "../../support/testing/Telegram.ts"
 import * as fault from "../../support/testing/TelegramFaults.ts"
 import { AGENT } from "../../support/telegramBot.ts"
@@ -278,7 +278,7 @@ describe("files of an agent", () => {
         yield* bot.fail("sendVoice", fault.silenceAfterAccept)
         const first = yield* start(world.run)
         yield* eventually(Effect.map(bot.calls.all, (calls) => calls.some(({ method }) => method === "sendVoice")))
-        yield* Fiber.interrupt(first)
+        yield* cutOff(first)
         const second = yield* start(world.run)
         yield* until(world, 2)
         const names = (yield* arrivedFiles(bot)).map(({ name }) => name)

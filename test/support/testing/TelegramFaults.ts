@@ -6,13 +6,14 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type ApiReply, refuse } from "./telegramMethods.ts"
 
 /**
- * What happens to a call instead of the usual: an answer of its own, silence, or a cut connection. With `accepted` the
+ * What happens to a call instead of the usual: an answer of its own, a late one, silence, or a cut connection. With `accepted` the
  * call takes effect first, as when a timeout strikes after Telegram has taken a message.
  */
 export type Fault =
   | { readonly kind: "reply"; readonly reply: ApiReply }
   | { readonly kind: "page"; readonly status: number; readonly html: string }
   | { readonly kind: "silence" | "cut"; readonly accepted: boolean }
+  | { readonly kind: "late"; readonly accepted: boolean; readonly until: Effect.Effect<unknown> }
 
 const replying = (reply: ApiReply): Fault => ({ kind: "reply", reply })
 
@@ -76,6 +77,12 @@ export const cut: Fault = { kind: "cut", accepted: false }
 /** A cut connection after the call took effect. */
 export const cutAfterAccept: Fault = { kind: "cut", accepted: true }
 
+/** The usual answer to a call that took effect at once, but only when this ends; it is interrupted when the caller hangs up. */
+export const lateAfterAccept = (until: Effect.Effect<unknown>): Fault => ({ kind: "late", accepted: true, until })
+
+/** The same for a call that takes effect only then. */
+export const late = (until: Effect.Effect<unknown>): Fault => ({ kind: "late", accepted: false, until })
+
 export const respondWith = (reply: ApiReply) =>
   HttpServerResponse.jsonUnsafe(reply, { status: reply.ok ? 200 : reply.error_code })
 
@@ -85,7 +92,10 @@ export const suffer = Effect.fnUntraced(function* (fault: Fault, work: Effect.Ef
   if (fault.kind === "page") {
     return HttpServerResponse.text(fault.html, { status: fault.status, contentType: "text/html" })
   }
-  if (fault.accepted) yield* work
+  if (fault.kind === "late" && !fault.accepted) yield* fault.until
+  const reply = fault.accepted || fault.kind === "late" ? yield* work : undefined
+  if (fault.kind === "late" && fault.accepted) yield* fault.until
+  if (fault.kind === "late" && reply !== undefined) return respondWith(reply)
   if (fault.kind === "cut") {
     const response = NodeHttpServerRequest.toServerResponse(yield* HttpServerRequest.HttpServerRequest)
     ;(response as ServerResponse).socket?.destroy()
