@@ -1,35 +1,26 @@
 /** One bot: a long poll for incoming messages, and an ordered reader of each DM's outbox for outgoing ones (E6, R42-R44). */
-import { Cause, Deferred, Duration, Effect, Queue, Result, Schedule, Stream } from "effect"
+import { Deferred, Effect, Result } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
-import { logDeath, restarted } from "#src/shared/background.ts"
-import { awayIn, type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { logDeath } from "#src/shared/background.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { CardTaps } from "./CardTaps.ts"
+import type { ChannelChat, ChannelDm } from "./Channel.ts"
 import type { Chat } from "./Chat.ts"
-import { makeDeliverMessage } from "./deliverMessage.ts"
+import { makeSendMessage } from "./deliverMessage.ts"
 import { endedJobs, makeJobTopics } from "./jobTopics.ts"
-import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makePaces } from "./Pace.ts"
 import { GatewayHealth } from "./GatewayHealth.ts"
 import { Gateways } from "./Gateways.ts"
 import { asConfigured, findMoved, followMoves } from "./movedChats.ts"
 import { makePollWatch, type PollWatch } from "./PollWatch.ts"
 import { menuOf } from "./readCommand.ts"
-import { defectWords, logDefect } from "#src/shared/defects.ts"
+import type { TelegramTap } from "./readUpdates.ts"
 import { showReactions } from "./showReactions.ts"
 import { showDrafts, showTyping } from "./signsOfLife.ts"
+import { speak, stageFiles } from "./speak.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import {
-  isHopeless,
-  isUnreachable,
-  pauseAfter,
-  TELEGRAM_RETRY_MS,
-  TELEGRAM_RETRY_MS_MAX,
-  TelegramFailed
-} from "./TelegramFailed.ts"
-import { CardTaps } from "./CardTaps.ts"
-import type { TelegramTap } from "./readUpdates.ts"
-import { untilRecorded } from "./untilRecorded.ts"
+import { isHopeless, isUnreachable, pauseAfter } from "./TelegramFailed.ts"
+import { CHANNEL_RETRY, tolerant } from "./tolerant.ts"
 
 const answer = Effect.fnUntraced(function* (gateway: ResourceName, tap: TelegramTap) {
   const api = yield* TelegramApi
@@ -49,24 +40,6 @@ const answer = Effect.fnUntraced(function* (gateway: ResourceName, tap: Telegram
 /** Each tap of a batch is decided and answered before anything else of it, since a person waits with a finger on the screen. */
 const answerTaps = (gateway: ResourceName, taps: ReadonlyArray<TelegramTap>) =>
   Effect.forEach(taps, (tap) => answer(gateway, tap), { discard: true })
-
-const RETRY = Schedule.min([Schedule.exponential(TELEGRAM_RETRY_MS), Schedule.spaced(TELEGRAM_RETRY_MS_MAX)])
-
-const tryLater = (description: string) =>
-  Effect.fail(new TelegramFailed({ method: "choird", code: 0, description, retry_after_ms: null }))
-
-/** Turns an absent database or a defect into one more reason to try again later. The log has a defect in full, under its reference. */
-const tolerant = <A, E, R>(work: Effect.Effect<A, E | DatabaseAway, R>) =>
-  databaseDefect(work).pipe(
-    Effect.catchDefect((defect) => {
-      const away = awayIn(Cause.die(defect))
-      return away === undefined
-        ? Effect.flatMap(logDefect("a gateway could not continue", defect), (ref) =>
-            tryLater(defectWords("choird failed", ref))
-          )
-        : Effect.andThen(Effect.logWarning(`a gateway could not continue: ${away.message}`), tryLater(away.message))
-    })
-  )
 
 /** Polls forever. Only the poll after the one whose messages were stored confirms an update. */
 const poll = Effect.fnUntraced(function* (gateway: ResourceName, chats: ReadonlyArray<Chat>, watch: PollWatch) {
@@ -105,60 +78,26 @@ const poll = Effect.fnUntraced(function* (gateway: ResourceName, chats: Readonly
   }
 })
 
-/** Reads a DM's outbox, answers and notices in order each. A stop waits until what is under way is noted; a death between sending and noting it sends one message twice, never none (R43). */
-const speak = Effect.fnUntraced(function* (chat: Chat) {
-  const deliverMessage = yield* makeDeliverMessage
+/** A chat as the delivery knows it. The topic of a job is closed once it ended, which may be without a further message. */
+const makeChannelChat = Effect.gen(function* () {
   const events = yield* EventStore
-  const outbox = yield* Outbox
+  const sendMessage = yield* makeSendMessage
   const topics = yield* makeJobTopics
-  const drain = Effect.gen(function* () {
-    for (;;) {
-      const row = yield* outbox.next(chat.dm)
-      if (row === undefined) break
-      yield* untilRecorded(chat, deliverMessage(chat, row))
-    }
-    return yield* topics.closeEnded(chat)
+  return (chat: Chat): ChannelChat => ({
+    dm: chat.dm,
+    left: chat.left,
+    send: (row) => sendMessage(chat, row),
+    settle: { work: topics.closeEnded(chat), wakes: endedJobs(events) }
   })
-  const patient = Effect.retry(tolerant(drain), { schedule: RETRY })
-  const wakes = yield* Queue.sliding<void>(1)
-  // A job may end without a further message.
-  yield* Stream.merge(outbox.wakes(chat.dm), endedJobs(events)).pipe(
-    Stream.runForEach(() => Queue.offer(wakes, undefined)),
-    restarted("what wakes the delivery of a chat"),
-    Effect.forkScoped({ startImmediately: true })
-  )
-  let again_ms: number | undefined
-  for (;;) {
-    yield* Effect.timeoutOption(Queue.take(wakes), again_ms ?? Duration.infinity)
-    again_ms = yield* patient
-  }
-}, Effect.scoped)
-
-/** Copies the files of a DM's messages as soon as they are there, however long Telegram takes none: the agent may change them. */
-const stageFiles = Effect.fnUntraced(function* (chat: Chat) {
-  const files = yield* OutgoingFiles
-  const outbox = yield* Outbox
-  const stage = Effect.gen(function* () {
-    for (const row of yield* outbox.filed(chat.dm)) yield* files.stage(row)
-  })
-  const patient = Effect.retry(tolerant(stage), { schedule: RETRY })
-  yield* Stream.runForEach(outbox.wakes(chat.dm), () => patient)
 })
 
-/** One person or group at a bot. */
-export interface TelegramDm {
-  readonly name: ResourceName
-  readonly user_id: string
-  readonly admin: boolean
-}
-
 /** Sends Telegram the menus once in choird's life; nothing waits for them (E6). An admin's chat has a menu of its own. */
-const announce = Effect.fnUntraced(function* (dms: ReadonlyArray<TelegramDm>) {
+const announce = Effect.fnUntraced(function* (dms: ReadonlyArray<ChannelDm>) {
   const api = yield* TelegramApi
   const set = (...menu: Parameters<typeof api.menu>) =>
     // A chat that the bot does not know yet has no menu either.
     Effect.retry(api.menu(...menu), {
-      schedule: RETRY,
+      schedule: CHANNEL_RETRY,
       while: (failure) => !isUnreachable(failure) && !isHopeless(failure)
     }).pipe(Effect.catch((failure) => Effect.logInfo("setting the chat menu failed", { reason: failure.message })))
   yield* set(menuOf(false))
@@ -169,11 +108,11 @@ const announce = Effect.fnUntraced(function* (dms: ReadonlyArray<TelegramDm>) {
 const introduce = Effect.fnUntraced(function* (gateway: ResourceName) {
   const api = yield* TelegramApi
   const health = yield* GatewayHealth
-  yield* health.named(gateway, yield* Effect.retry(api.name, { schedule: RETRY }))
+  yield* health.named(gateway, yield* Effect.retry(api.name, { schedule: CHANNEL_RETRY }))
 })
 
 /** Runs a bot until it is interrupted. No answer of Telegram ends it. */
-export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<TelegramDm>) {
+export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: ResourceName, dms: ReadonlyArray<ChannelDm>) {
   const paceOf = makePaces()
   const watch = yield* makePollWatch(gateway)
   const chats = dms.map(({ name, user_id }): Chat => ({
@@ -183,9 +122,10 @@ export const runTelegram = Effect.fn("Telegram.run")(function* (gateway: Resourc
     pace: paceOf(user_id),
     left: Deferred.makeUnsafe()
   }))
-  yield* Effect.retry(tolerant(findMoved(chats)), { schedule: RETRY })
+  yield* Effect.retry(tolerant(findMoved(chats)), { schedule: CHANNEL_RETRY })
+  const channelChat = yield* makeChannelChat
   const speakers = chats.flatMap((chat) => [
-    speak(chat),
+    speak(channelChat(chat)),
     stageFiles(chat),
     showTyping(chat),
     showDrafts(chat),

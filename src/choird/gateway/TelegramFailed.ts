@@ -1,5 +1,6 @@
 /** The failure of a call of the Bot API, and what follows from it. Pure. */
 import { Schema } from "effect"
+import { CHANNEL_RETRY_MS, CHANNEL_RETRY_MS_MAX } from "./tolerant.ts"
 
 /** A call that Telegram refused or that got no usable answer. */
 export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("TelegramFailed", {
@@ -22,16 +23,13 @@ export class TelegramFailed extends Schema.TaggedError<TelegramFailed>()("Telegr
   }
 }
 
-/** The first and the longest pause after a failed call (R44). */
-export const TELEGRAM_RETRY_MS = 1000
-export const TELEGRAM_RETRY_MS_MAX = 60_000
 /** The longest retry_after of Telegram that is waited out in one piece. */
 const TELEGRAM_RETRY_AFTER_MS_MAX = 600_000
 /** The wait after the n-th failure in a row, from 0: doubling up to a minute, unless Telegram asks for a different one. */
 export const pauseAfter = ({ retry_after_ms }: Pick<TelegramFailed, "retry_after_ms">, failures: number): number =>
   retry_after_ms === null
-    ? Math.min(TELEGRAM_RETRY_MS * 2 ** Math.min(failures, 10), TELEGRAM_RETRY_MS_MAX)
-    : Math.min(Math.max(retry_after_ms, TELEGRAM_RETRY_MS), TELEGRAM_RETRY_AFTER_MS_MAX)
+    ? Math.min(CHANNEL_RETRY_MS * 2 ** Math.min(failures, 10), CHANNEL_RETRY_MS_MAX)
+    : Math.min(Math.max(retry_after_ms, CHANNEL_RETRY_MS), TELEGRAM_RETRY_AFTER_MS_MAX)
 
 /** The chat will never come back: the group or the account is gone, or the bot was put out of it. */
 export const isGone = ({ code, description }: TelegramFailed) =>

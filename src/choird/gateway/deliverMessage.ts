@@ -1,10 +1,10 @@
-/** The delivery of one row of the outbox to its chat: with its marks, else plain, else as a file, else given up and told. */
+/** One row of the outbox as Telegram takes it: with its marks, else plain, else as a file. */
 import { Effect } from "effect"
 import { chatText } from "#src/choird/queues/chatText.ts"
 import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { isGroupId } from "#src/shared/config/people.ts"
 import { ChatSettings } from "./ChatSettings.ts"
-import { Gateways } from "./Gateways.ts"
+import type { Refusal, Sending } from "./Channel.ts"
 import { makeJobTopics } from "./jobTopics.ts"
 import { hasTable } from "./markdownBlocks.ts"
 import { richBlocks } from "./richBlocks.ts"
@@ -12,7 +12,6 @@ import type { Chat } from "./Chat.ts"
 import { makeSendUntilTaken, type Outcome } from "./sendUntilTaken.ts"
 import { isGone, isHopeless, isUnreachable, type TelegramFailed } from "./TelegramFailed.ts"
 import { isLong, messageParts, TELEGRAM_TEXT_CHARS_MAX } from "./messageParts.ts"
-import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { makeSendFiles } from "./sendFiles.ts"
 import { fileOf, makeSendPart } from "./sendPart.ts"
 import { TelegramApi } from "./TelegramApi.ts"
@@ -63,9 +62,6 @@ const makeSendRow = Effect.gen(function* () {
   }
 })
 
-/** The source of notices about undeliverable messages; an undeliverable notice causes no further one. */
-const GIVEN_UP = "given-up/"
-
 /** The blocks of a row that is better shown as a rich message, to a person who switched them on. */
 const richOf = (row: Outgoing) =>
   row.source === "event" && (row.text.length > TELEGRAM_TEXT_CHARS_MAX || hasTable(row.text))
@@ -114,35 +110,22 @@ const makeSend = Effect.gen(function* () {
   })
 })
 
-/** Makes what delivers a row or gives up on it, and then reports that in the log, in `status` and to the person. */
-export const makeDeliverMessage = Effect.gen(function* () {
-  const gateways = yield* Gateways
-  const outbox = yield* Outbox
-  const outgoing = yield* OutgoingFiles
+/** A refusal as the delivery knows it. */
+const refusalOf = (failure: TelegramFailed): Refusal => ({
+  description: failure.description,
+  message: failure.message,
+  is_closed: isUnreachable(failure) || isGone(failure)
+})
+
+/** Makes what sends a row to its chat, in the topic of its job. */
+export const makeSendMessage = Effect.gen(function* () {
   const send = yield* makeSend
   const topics = yield* makeJobTopics
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
     const { refused, sent } = yield* send(chat, unquoted(chat, yield* topics.place(chat, row)))
-    if (refused === undefined) {
-      yield* outbox.delivered([row.outbox_id], sent)
-      return yield* outgoing.end(row, true)
-    }
-    const { agent_id, dm, outbox_id } = row
-    yield* Effect.logError("gave up on a message", { agent_id, dm, outbox_id, reason: refused.message })
-    const isNew = yield* outbox.giveUp(outbox_id, refused.message)
-    yield* outgoing.end(row, false)
-    if (!isNew || row.source_id.startsWith(GIVEN_UP)) return undefined
-    // A person who cannot be reached in this chat gets the notice in another one, if the agent has one.
-    const place = isUnreachable(refused) || isGone(refused) ? yield* gateways.otherPlace(row) : row
-    if (place === undefined) return undefined
-    return yield* outbox.tell({
-      gateway: place.gateway,
-      dm: place.dm,
-      agent_id,
-      source_id: `${GIVEN_UP}${outbox_id}`,
-      kind: "notice",
-      text: `A message from ${agent_id} to the DM ${dm} could not be delivered: ${refused.description}. An operator can find it with choirctl session events.`,
-      in_reply_to: null
-    })
+    return {
+      ...(sent === undefined ? {} : { sent }),
+      ...(refused === undefined ? {} : { refused: refusalOf(refused) })
+    } satisfies Sending
   })
 })

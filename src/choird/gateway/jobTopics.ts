@@ -8,15 +8,9 @@ import { askedJob } from "#src/shared/session/jobText.ts"
 import type { Chat } from "./Chat.ts"
 import { ChatSettings, type JobTopic } from "./ChatSettings.ts"
 import { makeMoveChat } from "./movedChats.ts"
+import { CHANNEL_RETRY_MS_MAX } from "./tolerant.ts"
 import { TelegramApi } from "./TelegramApi.ts"
-import {
-  isGone,
-  isHopeless,
-  isUnreachable,
-  pauseAfter,
-  TELEGRAM_RETRY_MS_MAX,
-  type TelegramFailed
-} from "./TelegramFailed.ts"
+import { isGone, isHopeless, isUnreachable, pauseAfter, type TelegramFailed } from "./TelegramFailed.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { DAY_MS } from "#src/shared/days.ts"
 
@@ -78,7 +72,7 @@ const makeCreate = Effect.gen(function* () {
         continue
       }
       if (isFinal(failure) || isUnreachable(failure)) break
-      none_ms = TELEGRAM_RETRY_MS_MAX
+      none_ms = CHANNEL_RETRY_MS_MAX
       if (failures < TOPIC_ATTEMPTS_MAX - 1) yield* rest(chat, failure, failures)
     }
     without_until_ms.set(chat.chat_id, (yield* monotonicMs) + none_ms)

@@ -9,6 +9,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import { restarted } from "#src/shared/background.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
+import type { ChannelDm } from "./Channel.ts"
 import { CardTaps } from "./CardTaps.ts"
 import { layerChatCommands } from "./layerChatCommands.ts"
 import { GatewayAlerts } from "./GatewayAlerts.ts"
@@ -21,7 +22,7 @@ import { Reactions } from "#src/choird/queues/Reactions.ts"
 import { OutgoingFiles } from "./OutgoingFiles.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { Presence } from "./Presence.ts"
-import { runTelegram, type TelegramDm } from "./Telegram.ts"
+import { runTelegram } from "./Telegram.ts"
 import { TelegramApi } from "./TelegramApi.ts"
 import { Transcriber } from "./Transcriber.ts"
 
@@ -30,7 +31,7 @@ interface Bot {
   readonly token: Redacted.Redacted
   readonly api_root: string
   readonly local_files: string | undefined
-  readonly dms: ReadonlyArray<TelegramDm>
+  readonly dms: ReadonlyArray<ChannelDm>
 }
 
 const isSame = (a: Bot, b: Bot) =>

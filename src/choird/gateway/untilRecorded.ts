@@ -1,24 +1,24 @@
 /**
- * A delivery that a stop meets: the call under way and its record are one step, which the stop waits for. Telegram may have taken the message already, and
+ * A delivery that a stop meets: the call under way and its record are one step, which the stop waits for. the messenger may have taken the message already, and
  * what is not recorded is sent again by the next choird.
  */
 import { Deferred, Effect, Fiber } from "effect"
-import type { Chat } from "./Chat.ts"
+import type { ChannelChat } from "./Channel.ts"
 
-/** How long a stop waits for a call and its record. Telegram answers within a second as a rule; choird as a whole has CHOIRD_STOP_MS_MAX. */
+/** How long a stop waits for a call and its record. A messenger answers within a second as a rule; choird as a whole has CHOIRD_STOP_MS_MAX. */
 export const LAST_CALL_MS_MAX = 5000
 
 /** A wait before a call, at which a delivery ends once its chat is left. */
-export const whileHere = <A, E, R>({ left }: Chat, wait: Effect.Effect<A, E, R>) =>
+export const whileHere = <A, E, R>({ left }: Pick<ChannelChat, "left">, wait: Effect.Effect<A, E, R>) =>
   Effect.raceFirst(Effect.andThen(Deferred.await(left), Effect.interrupt), wait)
 
 /** Delivers; an interrupt leaves the chat, and cuts off only what has not come to its next wait or its end in time. */
-export const untilRecorded = <A, E, R>(chat: Chat, delivery: Effect.Effect<A, E, R>) =>
+export const untilRecorded = <A, E, R>({ left }: Pick<ChannelChat, "left">, delivery: Effect.Effect<A, E, R>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const fiber = yield* Effect.forkChild(restore(delivery), { startImmediately: true })
       const leave = Effect.gen(function* () {
-        yield* Deferred.succeed(chat.left, undefined)
+        yield* Deferred.succeed(left, undefined)
         yield* Effect.timeoutOption(Fiber.await(fiber), LAST_CALL_MS_MAX)
         yield* Fiber.interrupt(fiber)
       })
