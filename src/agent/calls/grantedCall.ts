@@ -15,6 +15,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { finishCall, finishInterrupted, rejected, resultOf, type ToolResult } from "./callOutcomes.ts"
 import { type SlotRefused, ToolSlots } from "./ToolSlots.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { type PreparedCall, type Tool, withoutSecrets } from "#src/agent/tools/Tool.ts"
 
 /** The deadline of a tool call (E12): one span for the wait for a slot, the intent barrier and the run. */
@@ -60,7 +61,9 @@ const commit = Effect.fnUntraced(function* ({ approval_id, call, grant_id, lane,
     dirty: yield* grant.dirty,
     beside_jobs: prepared.besideJobs === true,
     approval_id,
-    grant_id
+    grant_id,
+    // What a job writes in a worktree comes to other paths by git.
+    writes: (yield* Worktrees).of(lane) === undefined ? prepared.writes : undefined
   })
   return committed
 })
@@ -87,7 +90,8 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
     Effect.flatMap((outcome) =>
       Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) => ({
         result: resultOf(withoutSecrets(outcome, secrets), started, now, dirty),
-        sends: outcome.sends
+        sends: outcome.sends,
+        files: outcome.files
       }))
     ),
     Effect.catchDefect((defect) =>
@@ -98,17 +102,22 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
           ...doubt,
           duration_ms: 0
         } satisfies ToolResult,
-        sends: undefined
+        sends: undefined,
+        files: undefined
       })
     ),
     Effect.timeoutOrElse({
       duration: yield* deadline.left,
       orElse: () =>
-        Effect.map(deadline.passed("did not end"), (late) => ({ result: { ...late, ...doubt }, sends: undefined }))
+        Effect.map(deadline.passed("did not end"), (late) => ({
+          result: { ...late, ...doubt },
+          sends: undefined,
+          files: undefined
+        }))
     })
   )
-  const { result, sends } = yield* ended
-  return yield* finishCall(lane, call, result, { sends })
+  const { result, ...more } = yield* ended
+  return yield* finishCall(lane, call, result, more)
 })
 
 /** The intent barrier: an external effect happens only once choird has acknowledged its intent (D3). The wait occupies no slot. */

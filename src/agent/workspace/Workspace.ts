@@ -43,6 +43,8 @@ export interface WorkspaceWrite {
   /** The hash of the bytes that were replaced; absent when the file is new. */
   readonly before?: string
   readonly after: string
+  /** The topmost folder that was made for it. */
+  readonly made?: string
 }
 
 /** How much a folder of kept files may hold. */
@@ -259,6 +261,15 @@ const make = Effect.fnUntraced(function* (root: string) {
     return { path: inside, bytes, sha256: sha256(bytes) }
   })
 
+  /** The topmost of the folders on the way to a path that is not there. */
+  const firstMissing = Effect.fnUntraced(function* ({ parents, path }: Effect.Success<ReturnType<typeof locate>>) {
+    for (const depth of parents.keys()) {
+      const names = parents.slice(0, depth + 1)
+      if ((yield* Effect.catch(open(path, names), asMissing)) === undefined) return names.join("/")
+    }
+    return undefined
+  })
+
   const update = Effect.fn("Workspace.update")(function* <E>(
     path: string,
     change: (current: WorkspaceFile | undefined) => Result.Result<Uint8Array, E>
@@ -269,10 +280,12 @@ const make = Effect.fnUntraced(function* (root: string) {
     if (current === undefined) yield* withoutTwin(at.path, [...at.parents, at.name])
     const bytes = yield* Effect.fromResult(change(current?.file))
     if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
+    const made = parent === undefined ? yield* firstMissing(at) : undefined
     const folder = parent ?? (yield* open(at.path, at.parents, true))
     yield* replace(at.path, folder, at.name, bytes, current?.mode ?? NEW_FILE_MODE)
     const after = sha256(bytes)
-    return current === undefined ? { path: at.path, after } : { path: at.path, before: current.file.sha256, after }
+    if (current !== undefined) return { path: at.path, before: current.file.sha256, after }
+    return { path: at.path, after, ...(made === undefined ? {} : { made }) }
   }, Effect.scoped)
 
   const keep = Effect.fn("Workspace.keep")(function* (path: string, bytes: Uint8Array, limits: KeepLimits) {

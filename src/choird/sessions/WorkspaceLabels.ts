@@ -8,8 +8,8 @@ import type { Config } from "#schema/Config.ts"
 import { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
-import { withSources } from "#src/shared/session/sources.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import { joinedOrigins, labelOfOrigin, originOfLabel } from "#src/shared/session/workspaceLabel.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 export class WorkspaceLabels extends Context.Service<
@@ -38,7 +38,11 @@ export class WorkspaceLabels extends Context.Service<
           return (yield* allLabels).get(labelKey(path)) ?? {}
         }, onDatabase),
         all: onDatabase(allLabels),
-        receive: Effect.fn("WorkspaceLabels.receive")((path) => widen(labelKey(path), { received: true }), onDatabase),
+        receive: Effect.fn("WorkspaceLabels.receive")(function* (path) {
+          yield* sql`INSERT INTO choir_control.workspace_labels AS stored (path, label)
+            VALUES (${labelKey(path)}, '{"received":true}'::jsonb)
+            ON CONFLICT (path) DO UPDATE SET label = stored.label || excluded.label`
+        }, onDatabase),
         drop: Effect.fn("WorkspaceLabels.drop")(function* (path) {
           const key = labelKey(path)
           const stored = (yield* storedLabels).map((row) => row.path).filter((each) => labelKey(each) === key)
@@ -74,35 +78,22 @@ const allLabels = Effect.map(storedLabels, (rows) => {
   return labels
 })
 
-const labelAt = Effect.fnUntraced(function* (key: string) {
+/** The label of a folder, which no other transaction changes until this one has ended. */
+const labelToChange = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
-    WHERE path = ${key}`
-  return row === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(row.label))
-})
-
-/** Stores a label; what another writer knows meanwhile that this one does not stays. */
-const widen = Effect.fnUntraced(function* (key: string, label: WorkspaceLabel) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO choir_control.workspace_labels AS stored (path, label)
-    VALUES (${key}, ${canonicalJson(label)}::jsonb)
-    ON CONFLICT (path) DO UPDATE SET label = stored.label || excluded.label`
-})
-
-type Origin = Pick<SessionState, "workspace_received" | "workspace_sources" | "workspace_tainted">
-
-const originOf = ({ workspace_received, workspace_sources, workspace_tainted }: Origin): WorkspaceLabel => ({
-  ...(workspace_tainted ? { written_from: workspace_sources } : {}),
-  ...(workspace_received ? { received: true } : {})
+  const locked = sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
+    WHERE path = ${key} FOR UPDATE`
+  const [known] = yield* locked
+  if (known !== undefined) return yield* Effect.orDie(decodeLabel(known.label))
+  yield* sql`INSERT INTO choir_control.workspace_labels (path, label) VALUES (${key}, '{}'::jsonb)
+    ON CONFLICT (path) DO NOTHING`
+  const [made] = yield* locked
+  return made === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(made.label))
 })
 
 /** Both labels: neither takes anything from the other. */
-const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel => ({
-  ...(one.written_from === undefined && other.written_from === undefined
-    ? {}
-    : { written_from: withSources(one.written_from ?? [], other.written_from ?? []) }),
-  ...(one.received === true || other.received === true ? { received: true } : {})
-})
+const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel =>
+  labelOfOrigin(joinedOrigins(originOfLabel(one), originOfLabel(other)))
 
 /**
  * In the transaction of a session's events: what the session knows of its workspace is in the stored label from here on, also where a person
@@ -113,11 +104,12 @@ export const labelWorkspace = Effect.fnUntraced(function* (
   state: SessionState,
   isNewer: boolean
 ) {
-  const origin = widened(originOf(state), isNewer ? { written_from: [], received: true } : {})
+  const origin = widened(labelOfOrigin(state), isNewer ? { written_from: [], received: true } : {})
   if (path === undefined || Object.keys(origin).length === 0) return
+  const sql = yield* SqlClient.SqlClient
   const key = labelKey(path)
-  const known = yield* labelAt(key)
+  const known = yield* labelToChange(key)
   const label = widened(known, origin)
   if (canonicalJson(label) === canonicalJson(known)) return
-  yield* widen(key, label)
+  yield* sql`UPDATE choir_control.workspace_labels SET label = ${canonicalJson(label)}::jsonb WHERE path = ${key}`
 })
