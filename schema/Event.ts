@@ -203,7 +203,9 @@ export const ToolCallCommitted = Schema.Struct({
   /** The standing grant that the approval came from. */
   grant_id: Schema.optionalKey(GrantId),
   /** The only paths of the workspace that the call may change, each with all below it; absent where it may change any. */
-  writes: Schema.optionalKey(WrittenPaths)
+  writes: Schema.optionalKey(WrittenPaths),
+  /** The result says in `changed` what the call changed, of whatever there is; while it runs, it may be writing anything. */
+  compares: Schema.optionalKey(Schema.Boolean)
 })
 
 export const ToolStatus = Schema.Literals([
@@ -238,7 +240,7 @@ export const ToolResultCommitted = Schema.Struct({
   /** Of a call that acted outside, or may have. */
   acted: Schema.optionalKey(Acted),
   dirty: Schema.optionalKey(Schema.Boolean),
-  /** Of a lane that had read text from outside: the paths that it made or changed, where the call's `writes` or a kept result bounds them. */
+  /** Of a lane that had read text from outside: the paths that it made or changed, where the call's `writes`, a comparison or a kept result tells them. */
   changed: Schema.optionalKey(WrittenPaths),
   duration_ms: Schema.Natural,
   /** The cost of the call itself, where its price is known. */

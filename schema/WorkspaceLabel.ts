@@ -1,5 +1,6 @@
 /** The record that choird keeps of the origin of a workspace's files, beyond the sessions that worked there (docs/security.md, Text from outside). */
 import { Schema } from "effect"
+import { SessionId } from "./Ids.ts"
 import { Sources } from "./Source.ts"
 
 /** A file, or a folder with all in it, with where its text came from. */
@@ -14,6 +15,8 @@ export const WorkspaceLabel = Schema.Struct({
    * look here, takes all files for labelled.
    */
   only_in: Schema.optionalKey(Schema.Array(LabelledFile)),
+  /** Sessions with calls that may be writing any file, until their results say which they wrote; with the sources of the lanes. */
+  pending: Schema.optionalKey(Schema.Array(Schema.Struct({ session_id: SessionId, sources: Sources }))),
   /** People have sent files that are below `.choirtmp`. */
   received: Schema.optionalKey(Schema.Boolean)
 })

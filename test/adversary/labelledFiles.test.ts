@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Source } from "#schema/Source.ts"
+import { TREE_ENTRIES_MAX } from "#src/agent/workspace/treeVersions.ts"
 import { makeLabelledWorkspace, PAGE, type Wanted } from "../support/labelledWorkspace.ts"
 import { temporaryWorkspace } from "../support/workspace.ts"
 
@@ -105,7 +106,7 @@ describe("a file that a labelled lane wrote", () => {
     ["packed and unpacked", "tar cf p.tar src && mkdir out && tar xf p.tar -C out", "out/src/b.ts"],
     [
       "stashed and taken out again",
-      "export GIT_CONFIG_GLOBAL=/dev/null; git init -q . && git add src/a.ts && git -c user.name=A -c user.email=a@localhost commit -qm a && git add . && git -c user.name=A -c user.email=a@localhost stash -q && git stash pop -q && git mv src/b.ts stashed.ts",
+      "export GIT_CONFIG_GLOBAL=/dev/null; git init -q . && git add clean.md src/a.ts && git -c user.name=A -c user.email=a@localhost commit -qm a && git add . && git -c user.name=A -c user.email=a@localhost stash -q && git stash pop -q && git mv src/b.ts stashed.ts",
       "stashed.ts"
     ]
   ] as const) {
@@ -115,7 +116,8 @@ describe("a file that a labelled lane wrote", () => {
         const moved = yield* ask(command(text))
         assert.deepStrictEqual([moved.results[0]?.status, moved.sources], ["success", FOUND])
         assert.include(readFileSync(join(root, copy), "utf8"), "keys")
-        assert.includeMembers([...(yield* ask(read(copy))).sources], [PAGE])
+        assert.deepStrictEqual((yield* ask(read("clean.md"))).sources, [])
+        assert.deepStrictEqual((yield* ask(read(copy))).sources, FOUND)
       }).pipe(Effect.scoped)
     )
   }
@@ -125,6 +127,104 @@ describe("a file that a labelled lane wrote", () => {
       const { ask } = yield* afterPage
       assert.deepStrictEqual((yield* ask(read("clean.md"))).sources, [])
       assert.deepStrictEqual((yield* ask(read("src/b.ts"))).sources, FOUND)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a command of a labelled lane", () => {
+  it.live("labels what it made, moved and changed, git's own folder and what is outside of the workspace", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      for (const folder of ["old", "kept", ".git"]) mkdirSync(join(root, folder))
+      for (const file of ["old/a", "kept/b", "kept/c", "d", ".git/HEAD"]) writeFileSync(join(root, file), "mine\n")
+      const { ask, label } = yield* makeLabelledWorkspace(root)
+      const done = yield* ask(WEB, command("mv old new; echo x >> kept/b; mkdir made; echo y > made/e; touch kept/f"))
+      const paths = label()
+        .only_in?.map(({ path }) => path)
+        .toSorted()
+      assert.deepStrictEqual(paths, [".git", "/tmp", "kept/b", "kept/f", "made", "new"])
+      assert.deepStrictEqual(done.sources, [PAGE])
+      for (const path of ["kept/c", "d"]) assert.deepStrictEqual((yield* ask(read(path))).sources, [], path)
+      for (const path of ["kept/b", "made/e", "new/a", ".git/HEAD"])
+        assert.deepStrictEqual((yield* ask(read(path))).sources, FOUND, path)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("labels later commands too although it changed nothing in the workspace", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      const { ask, label } = yield* makeLabelledWorkspace(root)
+      yield* ask(WEB, command("true"))
+      assert.deepStrictEqual(label().only_in, [{ path: "/tmp", sources: [PAGE] }])
+      assert.deepStrictEqual((yield* ask(command("true"))).sources, FOUND)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("keeps the date and the length of a file that it changes, and labels it all the same", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      writeFileSync(join(root, "a"), "mine\n")
+      const { ask, label } = yield* makeLabelledWorkspace(root)
+      yield* ask(WEB, command("touch -r a .ref; printf 'obey\\n' > a; touch -r .ref a; rm .ref"))
+      assert.strictEqual(readFileSync(join(root, "a"), "utf8"), "obey\n")
+      assert.deepStrictEqual(
+        label().only_in?.map(({ path }) => path),
+        ["a", "/tmp"]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("labels everything where a process of it may be left", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      const { ask, label } = yield* makeLabelledWorkspace(root, false)
+      yield* ask(WEB, command("true"))
+      assert.deepStrictEqual(label(), { written_from: [PAGE, "file"] })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("labels everything where there is too much to look at", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      const { ask, label } = yield* makeLabelledWorkspace(root)
+      yield* ask(WEB, command(`mkdir many; cd many; seq ${TREE_ENTRIES_MAX + 1} | xargs touch`))
+      assert.deepStrictEqual(label(), { written_from: [PAGE] })
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the label of a file", () => {
+  it.live("goes to edge with the end of a job that read it, and with nothing that a job read of other files", () =>
+    Effect.gen(function* () {
+      const { byJob } = yield* afterPage
+      assert.deepStrictEqual((yield* byJob(read("clean.md"))).sources, [])
+      assert.deepStrictEqual((yield* byJob(read("src/b.ts"))).sources, ["job:a", ...FOUND])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("comes from a job as from edge, and stays on what was written of the read text", () =>
+    Effect.gen(function* () {
+      const { byJob, label } = yield* afterPage
+      yield* byJob(read("notes/page.md"), write("said/again.md", "the keys, please\n"))
+      const added = label().only_in?.filter(({ path }) => path.startsWith("said"))
+      assert.deepStrictEqual(added, [
+        { path: "said/again.md", sources: FOUND },
+        { path: "said", sources: FOUND }
+      ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("outlives a restart of its session", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      const { label, live } = yield* makeLabelledWorkspace(root)
+      const { results, sources } = yield* live([
+        { wanted: [WEB, write("a.md")] },
+        { wanted: [["choir.fs.find", { glob: "*.md" }]], restarts: true }
+      ])
+      assert.deepStrictEqual(results.at(-1)?.sources, FOUND)
+      assert.deepStrictEqual(sources, [PAGE, "file"])
+      assert.deepStrictEqual(label().only_in, [{ path: "a.md", sources: [PAGE] }])
     }).pipe(Effect.scoped)
   )
 })

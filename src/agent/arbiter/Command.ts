@@ -74,6 +74,8 @@ export type Command =
       readonly grant_id?: GrantId | undefined
       /** The only paths of the workspace that the call may change; absent where it may change any. */
       readonly writes?: ReadonlyArray<string> | undefined
+      /** Its result will say what it changed. */
+      readonly compares?: boolean
     }
   | {
       readonly type: "Result"

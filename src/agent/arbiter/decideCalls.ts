@@ -14,8 +14,11 @@ import { originOfLabel } from "#src/shared/session/workspaceLabel.ts"
 import {
   fileSources,
   isKeptInFile,
+  lanesWriting,
   readSources,
   readsWorkspace,
+  topOf,
+  withPending,
   writesWorkspace
 } from "#src/shared/session/workspaceOrigin.ts"
 import { pictureCopy } from "#src/agent/workspace/Pictures.ts"
@@ -195,9 +198,12 @@ const sent = ({ caption, files }: Outbound, inbox_id: InboxId | undefined): Even
 /** The sources of what is in the workspace, as this session and those before it know them. */
 export const workspaceSources = (state: SessionState, label: WorkspaceLabel): ReadonlyArray<Source> =>
   withSources(
-    withSources(readSources(state, A_READ), readSources(originOfLabel(label), A_READ)),
+    withSources(readSources(present(state), A_READ), readSources(originOfLabel(label), A_READ)),
     labelledSources(state, label, undefined)
   )
+
+/** The origin of the files now, with what calls may be writing beside this one. */
+const present = (state: SessionState, call?: OpenCall) => withPending(state, lanesWriting(state, call))
 
 const A_READ = { name: "choir.fs.read" }
 
@@ -226,7 +232,7 @@ const sourcesBefore = (
   const isShown = showsFile(call, result)
   if (!isShown && !readsWorkspace(call)) return []
   const whole = isShown
-    ? withSources(readSources(state, A_READ), readSources(originOfLabel(label), A_READ))
+    ? withSources(readSources(present(state), A_READ), readSources(originOfLabel(label), A_READ))
     : readSources(originOfLabel(label), call)
   return withSources(whole, labelledSources(state, label, shows))
 }
@@ -238,11 +244,13 @@ const changedPaths = (
   { changed, kept }: TouchedFiles
 ): ReadonlyArray<string> | undefined => {
   const isWriter = writesWorkspace(call)
-  const isKnown = isWriter ? call.writes !== undefined && changed !== undefined : isKeptInFile(result)
+  const isTold = call.writes !== undefined || call.compares === true
+  const isKnown = isWriter ? isTold && changed !== undefined : isKeptInFile(result)
   if (!isKnown || (result.artifact_ref !== undefined && kept === undefined)) return undefined
   const pictures = isKeptInFile(result) ? (result.pictures ?? []).map(pictureCopy) : []
   const paths = [...(isWriter ? (changed ?? []) : []), ...(kept === undefined ? [] : [kept]), ...pictures]
-  return paths.length > WRITTEN_PATHS_MAX ? undefined : paths
+  const named = paths.length > WRITTEN_PATHS_MAX ? [...new Set(paths.map(topOf))] : paths
+  return named.length > WRITTEN_PATHS_MAX ? undefined : named
 }
 
 /**
@@ -257,7 +265,7 @@ export const endOfCall = (
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
   const ran = call?.stage === "committed" ? call : undefined
-  const read = ran === undefined ? [] : readSources(state, ran)
+  const read = ran === undefined ? [] : readSources(present(state, ran), ran)
   const before = ran === undefined ? [] : sourcesBefore(state, ran, result, files.shows, situation.workspace_label)
   const sources = withSources(withSources(result.sources ?? [], read), before)
   // The fold knows of this session's own writes of any file and its readers alone; of all others the event says so itself.
@@ -292,7 +300,7 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
  * person's approval runs with one or not at all (R55).
  */
 export const grant = (state: SessionState, command: Extract<Command, { type: "Grant" }>): Decision => {
-  const { approval_id, call_id, dirty, grant_id, lane, locks, writes } = command
+  const { approval_id, call_id, compares, dirty, grant_id, lane, locks, writes } = command
   const call = callOf(state, lane, call_id)
   if (call === undefined) return reject("the call is not open")
   const busy = jobsRun(state, command, call.effect)
@@ -305,7 +313,8 @@ export const grant = (state: SessionState, command: Extract<Command, { type: "Gr
     locks,
     ...(dirty ? { dirty } : {}),
     ...approved,
-    ...(writes === undefined ? {} : { writes })
+    ...(writes === undefined ? {} : { writes }),
+    ...(compares === true ? { compares } : {})
   }
   return accept({ event_type: "ToolCallCommitted", lane, payload })
 }

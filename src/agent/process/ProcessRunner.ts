@@ -63,6 +63,8 @@ export class ProcessRunner extends Context.Service<
     run(call_id: CallId, command: Command): Effect.Effect<ProcessResult, CommandNotStarted | StrayProcesses | NoTurn>
     /** Whether a command can be kept from every network here. */
     readonly cutsNetwork: boolean
+    /** Whether the end of a command leaves none of its processes, wherever they went: the agent has a pid namespace of its own. */
+    readonly endsAll: boolean
     /** How long a command may wait until it starts, beyond its own time; 0 where none has to wait. */
     readonly turnMs: number
     /** The running call that a process belongs to, if it does. */
@@ -156,6 +158,7 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
       return yield* inTurn === undefined ? running : inTurn(holdsSecrets(command), running)
     }),
     cutsNetwork: apart.program !== undefined,
+    endsAll: ownsPidNamespace,
     turnMs: inTurn === undefined ? 0 : TURN_MS_MAX,
     callOf: (pid) => {
       const table = readProcessTable()

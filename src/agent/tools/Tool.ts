@@ -49,6 +49,8 @@ export interface ToolContext {
    * asked (`confirm_external` is `never`).
    */
   readonly network: boolean
+  /** Whether the outcome has to say in `files.changed` what the run changed, as far as that can be known. */
+  readonly compares?: boolean
 }
 
 /**
@@ -97,6 +99,8 @@ export interface PreparedCall {
   readonly besideJobs?: boolean
   /** The only paths of the workspace that the run may change, each with all below it; absent where it may change any. */
   readonly writes?: ReadonlyArray<string>
+  /** It can tell afterwards what it changed, where it may change anything; `foreign` says that its result is from outside in any case. */
+  readonly compares?: { readonly foreign: boolean }
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
   /** The files that it would hand out or that its command names, for the person who is asked. What `run` uses is the same, or it refuses. */

@@ -72,6 +72,7 @@ const layerNoControlPlane = Layer.suspend(() => {
 const layerNoProcesses = Layer.succeed(ProcessRunner, {
   run: () => Effect.die(new Error("a trial runs no processes")),
   cutsNetwork: true,
+  endsAll: true,
   turnMs: 0,
   callOf: () => undefined,
   keep: () => undefined

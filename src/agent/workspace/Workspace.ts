@@ -10,6 +10,7 @@ import { isOfShellHome, pathInside } from "#src/shared/image/workspacePath.ts"
 import { likePath } from "./likePath.ts"
 import { makeKeptFolders } from "./KeptFolders.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
+import { type TreeVersions, treeVersions } from "./treeVersions.ts"
 import {
   closeLater,
   fileVersions,
@@ -108,6 +109,8 @@ export class Workspace extends Context.Service<
      * replaced; links count as files, folders do not. With `create`, a folder that is missing is made.
      */
     versions(path: string, create?: boolean): Effect.Effect<ReadonlyMap<string, string>, PathRefused>
+    /** The versions of all files now, or `undefined` where they are too many to look at. */
+    readonly tree: Effect.Effect<TreeVersions | undefined>
     /** Opens a folder for a child process, while the scope lives. */
     folder(path: string): Effect.Effect<WorkspaceFolder, PathRefused, Scope.Scope>
   }
@@ -316,5 +319,9 @@ const make = Effect.fnUntraced(function* (root: string) {
     return yield* inFolder(path, opened, () => fileVersions(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 
-  return Workspace.of({ root, read, update, keep, list, versions, folder })
+  const tree = inFolder(".", rootFolder, (signal) => treeVersions(rootFolder, signal)).pipe(
+    Effect.orElseSucceed(() => undefined)
+  )
+
+  return Workspace.of({ root, read, update, keep, list, versions, tree, folder })
 })

@@ -15,6 +15,7 @@ import { sourceOf, withSources } from "#src/shared/session/sources.ts"
 import {
   isStaged,
   readSources,
+  withPending,
   withReceived,
   withResultOf,
   type WorkspaceOrigin,
@@ -30,7 +31,8 @@ const Call = Schema.Struct({
   ran: Schema.optionalKey(Schema.Boolean),
   reports: Schema.optionalKey(Schema.Boolean),
   staged: Schema.optionalKey(Schema.Boolean),
-  writes: Schema.optionalKey(Schema.Array(Schema.String))
+  writes: Schema.optionalKey(Schema.Array(Schema.String)),
+  compares: Schema.optionalKey(Schema.Boolean)
 })
 type Call = typeof Call.Type
 
@@ -115,11 +117,25 @@ const withOrigin = (taint: Taint, change: (origin: WorkspaceOrigin) => Workspace
 }
 
 /** A call as the fold knows it; of one whose effect is not known it takes none. */
-const writerOf = ({ effect, name, writes }: Call) => ({
+const writerOf = ({ compares, effect, name, writes }: Call) => ({
   name,
   effect,
-  ...(writes === undefined ? {} : { writes })
+  ...(writes === undefined ? {} : { writes }),
+  ...(compares === undefined ? {} : { compares })
 })
+
+/** With what running calls may be writing, but for those that end now. */
+const pendingOf = (taint: Taint, ending: Call | undefined): WorkspaceOrigin =>
+  withPending(
+    originOf(taint),
+    Object.values(taint.lanes).map(({ calls, sources, tainted }) => ({
+      sources,
+      tainted,
+      calls: Object.values(calls)
+        .filter((call) => call !== ending)
+        .map(({ compares, ran }) => ({ compares, isRunning: ran === true }))
+    }))
+  )
 
 const proposed = (taint: Taint, { lane, payload }: EventOf<"ModelOutput">): Taint => {
   if (payload.tool_calls.length === 0) return taint
@@ -131,8 +147,12 @@ const proposed = (taint: Taint, { lane, payload }: EventOf<"ModelOutput">): Tain
 const committed = (taint: Taint, { lane, payload }: EventOf<"ToolCallCommitted">): Taint => {
   const call = laneOf(taint, lane).calls[payload.call_id]
   if (call === undefined) return taint
-  const { call_id, writes } = payload
-  const change = { ran: true, ...(writes === undefined ? {} : { writes }) }
+  const { call_id, compares, writes } = payload
+  const change = {
+    ran: true,
+    ...(writes === undefined ? {} : { writes }),
+    ...(compares === undefined ? {} : { compares })
+  }
   const begun = withCall(taint, lane, call_id, change)
   return withOrigin(begun, (origin) => withWriteOf(origin, writerOf({ ...call, ...change }), laneOf(taint, lane)))
 }
@@ -141,7 +161,7 @@ const ended = (taint: Taint, { lane, payload }: EventOf<"ToolResultCommitted">):
   const { [payload.call_id]: call, ...calls } = laneOf(taint, lane).calls
   const ran = call?.ran === true
   const before = laneOf(taint, lane)
-  const read = ran ? readSources(originOf(taint), call) : []
+  const read = ran ? readSources(pendingOf(taint, call), call) : []
   const brought = payload.untrusted === true || read.length > 0
   const tainted = before.tainted || brought
   const sources = brought ? withSources(before.sources, [...(payload.sources ?? []), ...read]) : before.sources

@@ -5,18 +5,28 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
+import type { SessionId } from "#schema/Ids.ts"
 import { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { joinedOrigins, labelOfOrigin, originOfLabel } from "#src/shared/session/workspaceLabel.ts"
+import {
+  joinedOrigins,
+  labelAfter,
+  labelOfOrigin,
+  originOfLabel,
+  settledLabel
+} from "#src/shared/session/workspaceLabel.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 export class WorkspaceLabels extends Context.Service<
   WorkspaceLabels,
   {
-    /** The label of a folder; empty where nothing in there is known to be from outside. */
-    of(path: string): Effect.Effect<WorkspaceLabel, DatabaseAway>
+    /**
+     * The label of a folder; empty where nothing in there is known to be from outside. What calls under way may be writing counts as written, but
+     * for those of the session that asks.
+     */
+    of(path: string, session_id?: SessionId): Effect.Effect<WorkspaceLabel, DatabaseAway>
     /** All labels by the keys of their folders. */
     readonly all: Effect.Effect<ReadonlyMap<string, WorkspaceLabel>, DatabaseAway>
     /** Notes that a folder gets a file from a person, before it is there. */
@@ -34,10 +44,12 @@ export class WorkspaceLabels extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const onDatabase = yield* useDatabase
       return WorkspaceLabels.of({
-        of: Effect.fn("WorkspaceLabels.of")(function* (path) {
-          return (yield* allLabels).get(labelKey(path)) ?? {}
+        of: Effect.fn("WorkspaceLabels.of")(function* (path, session_id) {
+          return settledLabel((yield* allLabels).get(labelKey(path)) ?? {}, session_id)
         }, onDatabase),
-        all: onDatabase(allLabels),
+        all: onDatabase(
+          Effect.map(allLabels, (labels) => new Map([...labels].map(([path, label]) => [path, settledLabel(label)])))
+        ),
         receive: Effect.fn("WorkspaceLabels.receive")(function* (path) {
           yield* sql`INSERT INTO choir_control.workspace_labels AS stored (path, label)
             VALUES (${labelKey(path)}, '{"received":true}'::jsonb)
@@ -74,7 +86,10 @@ const storedLabels = Effect.gen(function* () {
 /** A row may have a path as config.json writes it, so rows of one folder are joined. */
 const allLabels = Effect.map(storedLabels, (rows) => {
   const labels = new Map<string, WorkspaceLabel>()
-  for (const { label, path } of rows) labels.set(labelKey(path), widened(labels.get(labelKey(path)) ?? {}, label))
+  for (const { label, path } of rows) {
+    const known = labels.get(labelKey(path))
+    labels.set(labelKey(path), known === undefined ? label : widened(known, label))
+  }
   return labels
 })
 
@@ -101,15 +116,19 @@ const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel =>
  */
 export const labelWorkspace = Effect.fnUntraced(function* (
   path: string | undefined,
+  session_id: SessionId,
   state: SessionState,
   isNewer: boolean
 ) {
-  const origin = widened(labelOfOrigin(state), isNewer ? { written_from: [], received: true } : {})
-  if (path === undefined || Object.keys(origin).length === 0) return
+  const after = (label: WorkspaceLabel) => {
+    const next = labelAfter(label, session_id, state)
+    return isNewer ? widened(next, { written_from: [], received: true }) : next
+  }
+  if (path === undefined || Object.keys(after({})).length === 0) return
   const sql = yield* SqlClient.SqlClient
   const key = labelKey(path)
   const known = yield* labelToChange(key)
-  const label = widened(known, origin)
+  const label = after(known)
   if (canonicalJson(label) === canonicalJson(known)) return
   yield* sql`UPDATE choir_control.workspace_labels SET label = ${canonicalJson(label)}::jsonb WHERE path = ${key}`
 })

@@ -49,6 +49,8 @@ export interface OpenCall {
   readonly staged?: boolean
   /** The only paths of the workspace that it may change; absent where it may change any. */
   readonly writes?: ReadonlyArray<string>
+  /** Its result says what it changed. */
+  readonly compares?: boolean
 }
 
 /** A call of a lane and how often it gave the same result since anything was new (E11). */

@@ -27,7 +27,7 @@ import { sourceOf } from "./sources.ts"
 import { type CoreLane, type CoreOutput, type OpenCall, REPORTS_OWED_MAX, type SessionState } from "./State.ts"
 import { costSum, tokenSum } from "./sums.ts"
 import { firstChars } from "./textEnds.ts"
-import { isStaged, readSources, withResultOf, withWriteOf } from "./workspaceOrigin.ts"
+import { isStaged, lanesWriting, readSources, withPending, withResultOf, withWriteOf } from "./workspaceOrigin.ts"
 import { CORE_WRITEBACK } from "./writtenBack.ts"
 
 /** Files whose versions a lane remembers (E10), and the characters of their paths together; the longest unused go first. */
@@ -238,7 +238,8 @@ export const toolCallCommitted = (
   const change = {
     stage: "committed",
     committed_rev: rev,
-    ...(payload.writes === undefined ? {} : { writes: payload.writes })
+    ...(payload.writes === undefined ? {} : { writes: payload.writes }),
+    ...(payload.compares === undefined ? {} : { compares: payload.compares })
   } as const
   const committed = withCall(state, lane, payload.call_id, change)
   return Result.succeed(withWriteOf(committed, { ...call, ...change }, laneOf(state, lane) ?? freshLane))
@@ -261,7 +262,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     ...(payload.writes ?? []).map(({ after, path }): FileSeen => [path, after])
   ]
   const ran = call.stage === "committed"
-  const read = ran ? readSources(state, call) : []
+  const read = ran ? readSources(withPending(state, lanesWriting(state, call)), call) : []
   const isForeign = payload.untrusted === true || read.length > 0
   const after = isForeign ? brought(memory, [...(payload.sources ?? []), ...read], event) : memory
   const { label, sources, tainted } = after

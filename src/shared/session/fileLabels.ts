@@ -72,16 +72,17 @@ const joined = (labels: FileLabels, folder: string): FileLabels => {
   return new Map([...kept, [folder, sourcesOfAll(below)]])
 }
 
-/** The path whose label says the same of a longer one. */
+/** The path whose label says the same of a longer one, or of one in git's own folder, of which git makes others. */
 const shortPath = (path: string): string => {
-  let short = path
+  const git = path.split("/").findIndex((name) => compared(name) === ".git")
+  let short = git === -1 ? path : path.split("/", git + 1).join("/")
   while (short.length > LABELLED_PATH_CHARS_MAX) short = parentOf(short)
   return short
 }
 
 /**
- * With these paths labelled too; the same where nothing is new. `undefined` where only a label of the whole workspace says enough: of git's own files
- * others are made, and where labels are too many and no folder holds them.
+ * With these paths labelled too; the same where nothing is new. `undefined` where only a label of the whole workspace says enough, since labels are
+ * too many and no folder holds them.
  */
 export const withFileLabels = (
   labels: FileLabels,
@@ -91,7 +92,7 @@ export const withFileLabels = (
   let next: FileLabels = labels
   for (const each of paths) {
     const path = shortPath(each)
-    if (path === "" || IS_COPY.test(`${compared(path)}/`)) return undefined
+    if (path === "") return undefined
     const known = next.get(path)
     const all = withSources(known ?? [], sources)
     if (known !== undefined && all === known) continue

@@ -44,7 +44,8 @@ const Call = Schema.Struct({
   writeback_rev: Schema.optionalKey(Rev),
   commits: Schema.optionalKey(Schema.Boolean),
   staged: Schema.optionalKey(Schema.Boolean),
-  writes: Schema.optionalKey(Schema.Array(Schema.String))
+  writes: Schema.optionalKey(Schema.Array(Schema.String)),
+  compares: Schema.optionalKey(Schema.Boolean)
 })
 
 const references = Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_REFERENCES_MAX))

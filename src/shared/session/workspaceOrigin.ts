@@ -61,22 +61,65 @@ export const withWritten = <O extends Written>(
     : { ...origin, workspace_tainted: true, workspace_sources, workspace_files: NO_FILES }
 }
 
-type Writer = Pick<OpenCall, "effect" | "name" | "writes">
+type Writer = Pick<OpenCall, "compares" | "effect" | "name" | "writes">
 type Reading = Pick<LaneMemory, "sources" | "tainted">
 
 /** With the mark that a call of a tainted lane leaves on the workspace, from the moment at which it may begin to write. */
 export const withWriteOf = <O extends Written>(origin: O, call: Writer, lane: Reading): O =>
-  lane.tainted && writesWorkspace(call) ? withWritten(origin, call.writes, lane.sources) : origin
+  lane.tainted && writesWorkspace(call) && call.compares !== true
+    ? withWritten(origin, call.writes, lane.sources)
+    : origin
 
 /** The first name of a path: where folders were made for it, the first of them is there or above. */
-const topOf = (path: string): string => path.split("/", 1)[0] ?? path
+export const topOf = (path: string): string => path.split("/", 1)[0] ?? path
+
+/**
+ * The label of what commands leave outside of the workspace, as in `/tmp`, where no file tool reads and any command does. The workspace has no
+ * such path.
+ */
+const ELSEWHERE = "/tmp"
 
 /** The files that a call that has ended may have written; `undefined` where it may have written any, or an older agent does not say. */
 const writtenBy = (
   call: Writer,
   { changed }: EventOf<"ToolResultCommitted">["payload"]
-): ReadonlyArray<string> | undefined =>
-  writesWorkspace(call) ? call.writes && (changed ?? call.writes.map(topOf)) : changed
+): ReadonlyArray<string> | undefined => {
+  if (!writesWorkspace(call)) return changed
+  if (call.compares === true) return changed && [...changed, ELSEWHERE]
+  return call.writes && (changed ?? call.writes.map(topOf))
+}
+
+/** A lane with its calls, as far as labels of the workspace depend on it. */
+interface Writing extends Reading {
+  readonly calls: ReadonlyArray<WritingCall>
+}
+
+interface WritingCall {
+  readonly compares?: boolean | undefined
+  readonly isRunning: boolean
+}
+
+/** Whether nobody knows yet what a call writes. */
+export const isPending = ({ compares, isRunning }: WritingCall): boolean => isRunning && compares === true
+
+/** With what running calls of tainted lanes may be writing, which only their results will tell. */
+export const withPending = <O extends Written>(origin: O, lanes: ReadonlyArray<Writing>): O =>
+  lanes
+    .filter(({ calls, tainted }) => tainted && calls.some(isPending))
+    .reduce((pending, { sources }) => withWritten(pending, undefined, sources), origin)
+
+/** The lanes of a session with their running calls, without one of them. */
+export const lanesWriting = (
+  { cores, edge }: Pick<SessionState, "cores" | "edge">,
+  but?: OpenCall
+): ReadonlyArray<Writing> =>
+  [edge, ...cores.values()].map(({ calls, sources, tainted }) => ({
+    sources,
+    tainted,
+    calls: calls
+      .filter((call) => call !== but)
+      .map(({ compares, stage }) => ({ compares, isRunning: stage === "committed" }))
+  }))
 
 /** The same once it has ended, of what its own reading brought as well, and of the file in which a result is kept. */
 export const withResultOf = <O extends Written>(

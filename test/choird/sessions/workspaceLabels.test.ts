@@ -54,6 +54,8 @@ interface Call {
   readonly brings?: Source
   /** The one file that it reads or writes. */
   readonly path?: string
+  /** It may write anything, and says in the end that it was this file. */
+  readonly compares?: string
 }
 
 const PATHS = ["a.md", "b/c.md"]
@@ -67,6 +69,7 @@ const CALLS = {
   write: { name: "choir-fs-write", effect: "workspace", reads: false, writes: true },
   edit: { name: "choir-fs-edit", effect: "workspace", reads: true, writes: true },
   exec: { name: "choir-exec", effect: "workspace", reads: true, writes: true, anywhere: true },
+  compared: { name: "choir-exec", effect: "workspace", reads: true, writes: true, anywhere: true, compares: "a.md" },
   ofImage: { name: "notes-keep", effect: "workspace", reads: true, writes: true, anywhere: true }
 } as const satisfies Readonly<Record<string, Call>>
 
@@ -116,11 +119,25 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
       const locks = ask(lane, call_id, name, { effect, staged: more.staged ?? false })
       const { path } = more
       const writes = path === undefined || !more.writes ? {} : { writes: [path] }
-      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true, ...writes })
+      const compares = more.compares === undefined ? {} : { compares: true }
+      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true, ...writes, ...compares })
       const outside = brings === undefined ? {} : { untrusted: true, sources: [brings] }
       const status = ends ? "success" : "unknown_after_crash"
-      const files = path === undefined ? {} : { files: { shows: [path], changed: more.writes ? [path] : [] } }
+      const compared = ends && more.compares !== undefined ? { files: { changed: [more.compares] } } : {}
+      const files = path === undefined ? compared : { files: { shows: [path], changed: more.writes ? [path] : [] } }
       give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0, ...outside }, ...files })
+    },
+    /** A call that has begun. */
+    begin: (lane: LaneId, { compares, effect, name }: Call) => {
+      const call_id = propose(lane, name)
+      const locks = ask(lane, call_id, name, { effect })
+      const compared = compares === undefined ? {} : { compares: true }
+      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true, ...compared })
+      return call_id
+    },
+    end: (lane: LaneId, call_id: CallId, more: Partial<Extract<Command, { type: "Result" }>>) => {
+      const status = more.files === undefined ? "unknown_after_crash" : "success"
+      give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0 }, ...more })
     },
     spawn: () => {
       const call_id = propose(EDGE, "choir-core-spawn")
@@ -140,7 +157,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
       assert.strictEqual(reply.action, "OK")
       sent = talk.rev
       state = Result.getOrThrow(decodeState(state.rev, FOLD_VERSION, JSON.parse(Result.getOrThrow(encodeState(state)))))
-      workspace_label = yield* labels.of(path)
+      workspace_label = yield* labels.of(path, talk.caller.session_id)
     })
   }
 })
@@ -186,11 +203,13 @@ const step = (session: Session, truth: Truth, random: () => number, site: Source
   const call: Call = isOfOne ? { ...known, path: pick(random, PATHS) } : known
   const ends = random() < 0.9
   session.call(lane, call, ends)
-  if (call.writes) written(truth, call, mine)
+  if (call.writes && call.compares === undefined) written(truth, call.path, mine)
   if (call.reads) add(mine, readIn(truth, call))
   if (truth.received && (call.staged === true || call.anywhere === true)) add(mine, ["file"])
   if (call.brings !== undefined) mine.add(call.brings)
-  if (call.writes) written(truth, call, mine)
+  // What a command leaves outside of the workspace is known to be nowhere in it.
+  const told = ends && call.compares !== undefined ? [call.compares, "/tmp"] : [call.path]
+  if (call.writes) for (const path of told) written(truth, path, mine)
   return `${name} of ${call.path ?? "anything"} on ${lane}${ends ? "" : ", cut off"}`
 }
 
@@ -201,7 +220,7 @@ const readIn = ({ disk, files, isAnywhere }: Truth, { path }: Call): ReadonlyArr
 }
 
 /** A call that names no file may have written any. Once its session knows so, nothing is kept of single files. */
-const written = (truth: Truth, { path }: Call, mine: ReadonlySet<Source>) => {
+const written = (truth: Truth, path: string | undefined, mine: ReadonlySet<Source>) => {
   if (mine.size === 0) return
   if (path === undefined || truth.isOwn) {
     add(truth.disk, mine)
@@ -310,6 +329,40 @@ describeStores("labels of a workspace", (it) => {
       assert.deepStrictEqual(laneOf(later.state(), EDGE)?.sources, ["file", "file:desk", "web:s.example"])
       yield* labels.drop(path)
     }).pipe(Effect.provide(stores))
+  )
+
+  it.effect(
+    "count what a command under way may write as written, but for its own session, until its result says what it wrote",
+    () =>
+      Effect.gen(function* () {
+        const { config } = yield* (yield* ConfigStore).current
+        const path = config.workspaces["main" as ResourceName]?.path ?? ""
+        const labels = yield* WorkspaceLabels
+        yield* labels.drop(path)
+        const talk = yield* newTalk
+        const session = yield* makeSession(talk, path)
+        session.give(message(1, false))
+        session.call(EDGE, { ...CALLS.web, brings: "web:s.example" })
+        session.spawn()
+        const exec = session.begin(EDGE, CALLS.compared)
+        yield* session.restart
+        const { session_id } = talk.caller
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: ["web:s.example"] })
+        assert.deepStrictEqual(yield* labels.of(path, session_id), {})
+        session.call(CORE, { ...CALLS.read, path: "clean.md" })
+        assert.includeMembers([...(laneOf(session.state(), CORE)?.sources ?? [])], ["file"])
+        session.end(EDGE, exec, { files: { changed: ["a.md"] } })
+        yield* session.restart
+        const sources: ReadonlyArray<Source> = ["web:s.example"]
+        const only_in = ["a.md", "/tmp"].map((each) => ({ path: each, sources }))
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: sources, only_in })
+        // One that a crash cut off may have written anything.
+        const cut = session.begin(EDGE, CALLS.compared)
+        session.end(EDGE, cut, {})
+        yield* session.restart
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: ["web:s.example", "file"] })
+        yield* labels.drop(path)
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("are those of the folder, by whatever path it is configured", () =>
