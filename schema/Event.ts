@@ -190,6 +190,10 @@ export const ToolCallRequested = Schema.Struct({
 })
 
 /** The locks are granted; the tool runs after this. For an external tool this is the intent that choird must have (D3). */
+/** Paths of the workspace in one event by which files are labelled. */
+export const WRITTEN_PATHS_MAX = 128
+const WrittenPaths = Schema.Array(Schema.String).check(Schema.isMaxLength(WRITTEN_PATHS_MAX))
+
 export const ToolCallCommitted = Schema.Struct({
   call_id: CallId,
   locks: Schema.Array(LockRequest),
@@ -197,7 +201,11 @@ export const ToolCallCommitted = Schema.Struct({
   /** Of a call that needed a person's approval: which one it got. */
   approval_id: Schema.optionalKey(ApprovalId),
   /** The standing grant that the approval came from. */
-  grant_id: Schema.optionalKey(GrantId)
+  grant_id: Schema.optionalKey(GrantId),
+  /** The only paths of the workspace that the call may change, each with all below it; absent where it may change any. */
+  writes: Schema.optionalKey(WrittenPaths),
+  /** The result says in `changed` what the call changed, of whatever there is; while it runs, it may be writing anything. */
+  compares: Schema.optionalKey(Schema.Boolean)
 })
 
 export const ToolStatus = Schema.Literals([
@@ -232,6 +240,8 @@ export const ToolResultCommitted = Schema.Struct({
   /** Of a call that acted outside, or may have. */
   acted: Schema.optionalKey(Acted),
   dirty: Schema.optionalKey(Schema.Boolean),
+  /** Of a lane that had read text from outside: the paths that it made or changed, where the call's `writes`, a comparison or a kept result tells them. */
+  changed: Schema.optionalKey(WrittenPaths),
   duration_ms: Schema.Natural,
   /** The cost of the call itself, where its price is known. */
   cost_usd: Schema.optionalKey(Schema.Finite),

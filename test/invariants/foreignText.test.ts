@@ -63,6 +63,7 @@ const READERS: Readonly<Record<string, string>> = {
   "workspace/SkillFiles.ts": IMAGE,
   "workspace/Workspace.ts": RESULT,
   "workspace/likePath.ts": RESULT,
+  "workspace/treeVersions.ts": NO_TEXT,
   "workspace/workspaceFiles.ts": RESULT
 }
 

@@ -78,7 +78,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: "if (flaw !== undefined && before === undefined) return",
     replace: "if (flaw !== undefined && before === undefined && isCut(output)) return",
-    knownSeed: 5,
+    knownSeed: 3,
     breaks: ["P2"]
   },
   {
@@ -86,7 +86,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/model/modelRequest.ts",
     find: "Effect.retry({ times: 1, while: isBroken })",
     replace: "Effect.retry({ times: 0, while: isBroken })",
-    knownSeed: 5,
+    knownSeed: 8,
     breaks: ["P4"]
   },
   {
@@ -117,7 +117,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
         replace: ""
       }
     ],
-    knownSeed: 63,
+    knownSeed: 64,
     breaks: ["P6"]
   },
   {

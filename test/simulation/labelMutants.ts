@@ -22,7 +22,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
         replace: "(isAwaited || !isAwaited) &&"
       }
     ],
-    knownSeed: 479,
+    knownSeed: 436,
     breaks: ["J4"]
   },
   {

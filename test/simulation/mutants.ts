@@ -65,7 +65,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 47,
+    knownSeed: 2,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -112,7 +112,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/LockManager.ts"),
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace: "Effect.tap(() => Effect.sync(() => apply(release(table, ticket))))",
-    knownSeed: 2,
+    knownSeed: 5,
     breaks: ["I7"]
   },
   {
@@ -162,7 +162,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: '  lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0\n',
     replace: "  false\n",
-    knownSeed: 2,
+    knownSeed: 3,
     breaks: ["I7"]
   },
   {
@@ -282,7 +282,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 7,
+    knownSeed: 5,
     breaks: ["J1"]
   },
   {
@@ -322,7 +322,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 11,
+    knownSeed: 19,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -338,7 +338,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 55,
+    knownSeed: 23,
     breaks: ["L1", "W2"]
   },
   {
@@ -354,7 +354,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: "if (core.injections >= core.budgets.max_injections)",
     replace: "if (core.injections > core.budgets.max_injections)",
-    knownSeed: 11,
+    knownSeed: 26,
     breaks: ["I9"]
   },
   {
@@ -362,7 +362,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "core.tool_calls >= core.budgets.max_tool_calls",
     replace: "core.tool_calls > core.budgets.max_tool_calls",
-    knownSeed: 8,
+    knownSeed: 11,
     breaks: ["I9"]
   },
   {
@@ -385,7 +385,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         replace: "if (final_hash === reason)"
       }
     ],
-    knownSeed: 6,
+    knownSeed: 18,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,

@@ -80,7 +80,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideEnd.ts",
     find: `if (turn?.kind === "turn") return [reply(turn, text, failed)]`,
     replace: `if (turn?.kind === "turn") return []`,
-    knownSeed: 26,
+    knownSeed: 43,
     breaks: ["I10", "L1"]
   },
   {

@@ -72,6 +72,10 @@ export type Command =
       /** The approval of a call that needs one. */
       readonly approval_id?: ApprovalId | undefined
       readonly grant_id?: GrantId | undefined
+      /** The only paths of the workspace that the call may change; absent where it may change any. */
+      readonly writes?: ReadonlyArray<string> | undefined
+      /** Its result will say what it changed. */
+      readonly compares?: boolean
     }
   | {
       readonly type: "Result"
@@ -82,6 +86,7 @@ export type Command =
       readonly in_doubt?: boolean
       /** The files that it leaves for the user. */
       readonly sends?: Outbound
+      readonly files?: TouchedFiles
     }
   | {
       readonly type: "Spawn"
@@ -211,6 +216,16 @@ export type Command =
       /** The order that it answers. */
       readonly signal_id?: string | undefined
     }
+
+/** The files of the workspace that a run had to do with, by which labels follow their text. */
+export interface TouchedFiles {
+  /** The paths whose text or names its result tells; absent where it may tell any. */
+  readonly shows?: ReadonlyArray<string>
+  /** The paths that it made or changed; absent where it may be any that its call may write. */
+  readonly changed?: ReadonlyArray<string>
+  /** The file in which its result is kept whole. */
+  readonly kept?: string
+}
 
 /** The event of a revision, or `undefined` when it left this process (D9). */
 export type Find = (rev: number) => ChoirEvent | undefined

@@ -2,13 +2,26 @@
 import { Result } from "effect"
 import type { ConfirmReason } from "#schema/Approval.ts"
 import type { Budgets } from "#schema/Config.ts"
-import type { EventDraft } from "#schema/Event.ts"
+import { type EventDraft, WRITTEN_PATHS_MAX } from "#schema/Event.ts"
 import { CallId, EDGE, type InboxId, type LaneId } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { type LockRequest, shownName, type ToolEffect } from "#schema/Tool.ts"
 import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
-import { CORE_REPORT, readSources, type WorkspaceOrigin } from "#src/shared/session/calls.ts"
+import { CORE_REPORT } from "#src/shared/session/calls.ts"
+import { labelsAt } from "#src/shared/session/fileLabels.ts"
+import { originOfLabel } from "#src/shared/session/workspaceLabel.ts"
+import {
+  fileSources,
+  isKeptInFile,
+  lanesWriting,
+  readSources,
+  readsWorkspace,
+  topOf,
+  withPending,
+  writesWorkspace
+} from "#src/shared/session/workspaceOrigin.ts"
+import { pictureCopy } from "#src/agent/workspace/Pictures.ts"
 import { EDGE_SCRATCH } from "#src/agent/workspace/edgeScratch.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import { timesRepeated } from "#src/shared/session/repetitions.ts"
@@ -29,7 +42,8 @@ import {
   type Command,
   refuse,
   reject,
-  type Situation
+  type Situation,
+  type TouchedFiles
 } from "./Command.ts"
 
 /** Identical calls with identical results after which the next is refused (E11, R25). */
@@ -181,18 +195,21 @@ const sent = ({ caption, files }: Outbound, inbox_id: InboxId | undefined): Even
   }
 })
 
-/** The label that earlier sessions left on the workspace, in the words of the fold. */
-const originOf = ({ received = false, written_from }: WorkspaceLabel): WorkspaceOrigin => ({
-  workspace_received: received,
-  workspace_sources: written_from ?? [],
-  workspace_tainted: written_from !== undefined
-})
-
 /** The sources of what is in the workspace, as this session and those before it know them. */
 export const workspaceSources = (state: SessionState, label: WorkspaceLabel): ReadonlyArray<Source> =>
-  withSources(readSources(state, A_READ), readSources(originOf(label), A_READ))
+  withSources(
+    withSources(readSources(present(state), A_READ), readSources(originOfLabel(label), A_READ)),
+    labelledSources(state, label, undefined)
+  )
+
+/** The origin of the files now, with what calls may be writing beside this one. */
+const present = (state: SessionState, call?: OpenCall) => withPending(state, lanesWriting(state, call))
 
 const A_READ = { name: "choir.fs.read" }
+
+/** The sources of single files that are labelled, of those at these paths or, where nobody knows which were read, of all. */
+const labelledSources = (state: SessionState, label: WorkspaceLabel, paths: ReadonlyArray<string> | undefined) =>
+  fileSources([...labelsAt(state.workspace_files, paths), ...labelsAt(originOfLabel(label).workspace_files, paths)])
 
 /** Whether a refused write shows lines of the file as it is, which its lane may not have read: it reads then as a read does. */
 const showsFile = ({ name }: OpenCall, { output, status }: Ended): boolean =>
@@ -204,29 +221,60 @@ const showsFile = ({ name }: OpenCall, { output, status }: Ended): boolean =>
 
 type Ended = Extract<Command, { type: "Result" }>["result"]
 
+/** The sources of what a call read, as far as the fold does not find them by itself. */
+const sourcesBefore = (
+  state: SessionState,
+  call: OpenCall,
+  result: Ended,
+  shows: ReadonlyArray<string> | undefined,
+  label: WorkspaceLabel
+): ReadonlyArray<Source> => {
+  const isShown = showsFile(call, result)
+  if (!isShown && !readsWorkspace(call)) return []
+  const whole = isShown
+    ? withSources(readSources(present(state), A_READ), readSources(originOfLabel(label), A_READ))
+    : readSources(originOfLabel(label), call)
+  return withSources(whole, labelledSources(state, label, shows))
+}
+
+/** The paths that a call of a labelled lane changed, with the files in which its result is kept, where all are known. */
+const changedPaths = (
+  call: OpenCall,
+  result: Ended,
+  { changed, kept }: TouchedFiles
+): ReadonlyArray<string> | undefined => {
+  const isWriter = writesWorkspace(call)
+  const isTold = call.writes !== undefined || call.compares === true
+  const isKnown = isWriter ? isTold && changed !== undefined : isKeptInFile(result)
+  if (!isKnown || (result.artifact_ref !== undefined && kept === undefined)) return undefined
+  const pictures = isKeptInFile(result) ? (result.pictures ?? []).map(pictureCopy) : []
+  const paths = [...(isWriter ? (changed ?? []) : []), ...(kept === undefined ? [] : [kept]), ...pictures]
+  const named = paths.length > WRITTEN_PATHS_MAX ? [...new Set(paths.map(topOf))] : paths
+  return named.length > WRITTEN_PATHS_MAX ? undefined : named
+}
+
 /**
  * A call's end, and in the same batch the files that it leaves for the user. If it may have left the machine without anybody knowing, the same batch notifies the user, whatever the model makes of it:
  * once, since a call ends once (R6).
  */
 export const endOfCall = (
   state: SessionState,
-  { call_id, in_doubt, lane, result, sends }: Omit<Extract<Command, { type: "Result" }>, "type">,
+  { call_id, files = {}, in_doubt, lane, result, sends }: Omit<Extract<Command, { type: "Result" }>, "type">,
   situation: Pick<Situation, "workspace_label">
 ): ReadonlyArray<EventDraft> => {
   const memory = laneOf(state, lane)
   const call = callOf(state, lane, call_id)
   const ran = call?.stage === "committed" ? call : undefined
-  const read = ran === undefined ? [] : readSources(state, ran)
-  const before =
-    ran === undefined
-      ? []
-      : showsFile(ran, result)
-        ? workspaceSources(state, situation.workspace_label)
-        : readSources(originOf(situation.workspace_label), ran)
+  const read = ran === undefined ? [] : readSources(present(state, ran), ran)
+  const before = ran === undefined ? [] : sourcesBefore(state, ran, result, files.shows, situation.workspace_label)
   const sources = withSources(withSources(result.sources ?? [], read), before)
-  // The fold knows of this session's own writes and its readers alone; of all others the event says so itself.
+  // The fold knows of this session's own writes of any file and its readers alone; of all others the event says so itself.
   const labels = sources.length === 0 ? {} : { sources, ...(before.length === 0 ? {} : { untrusted: true }) }
-  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload: { call_id, ...result, ...labels } }
+  const labelled = { ...result, ...labels }
+  const isForeign = memory?.tainted === true || labelled.untrusted === true || read.length > 0
+  const changed = isForeign && ran !== undefined ? changedPaths(ran, labelled, files) : undefined
+  const payload = { call_id, ...labelled, ...(changed === undefined ? {} : { changed }) }
+  const ended: EventDraft = { event_type: "ToolResultCommitted", lane, payload }
   if (sends !== undefined && memory !== undefined) return [ended, sent(sends, askedBy(memory))]
   const isUnknown = result.status === "unknown_after_crash" || in_doubt === true
   if (!isUnknown || call?.effect !== "external" || memory === undefined) return [ended]
@@ -252,7 +300,7 @@ export const closingCall = (lane: LaneId, call: OpenCall, why: string) => {
  * person's approval runs with one or not at all (R55).
  */
 export const grant = (state: SessionState, command: Extract<Command, { type: "Grant" }>): Decision => {
-  const { approval_id, call_id, dirty, grant_id, lane, locks } = command
+  const { approval_id, call_id, compares, dirty, grant_id, lane, locks, writes } = command
   const call = callOf(state, lane, call_id)
   if (call === undefined) return reject("the call is not open")
   const busy = jobsRun(state, command, call.effect)
@@ -260,6 +308,13 @@ export const grant = (state: SessionState, command: Extract<Command, { type: "Gr
   if (call.confirm !== undefined && approval_id === undefined) return reject("nobody has approved the call")
   const granted = grant_id === undefined ? {} : { grant_id }
   const approved = approval_id === undefined ? {} : { approval_id, ...granted }
-  const payload = { call_id, locks, ...(dirty ? { dirty } : {}), ...approved }
+  const payload = {
+    call_id,
+    locks,
+    ...(dirty ? { dirty } : {}),
+    ...approved,
+    ...(writes === undefined ? {} : { writes }),
+    ...(compares === true ? { compares } : {})
+  }
   return accept({ event_type: "ToolCallCommitted", lane, payload })
 }

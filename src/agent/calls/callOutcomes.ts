@@ -6,7 +6,7 @@ import { shownName } from "#schema/Tool.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
-import type { Outbound } from "#src/agent/arbiter/Command.ts"
+import type { Outbound, TouchedFiles } from "#src/agent/arbiter/Command.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import { closingCall } from "#src/agent/arbiter/decideCalls.ts"
 import { inlineResult } from "#src/agent/model/prompt/inlineResult.ts"
@@ -24,7 +24,7 @@ export const rejected = (summary: string, more: Partial<ToolResult> = {}): ToolR
 
 /** The result of a run between two times. `dirty` says that it read what a job was writing (D26). */
 export const resultOf = (outcome: ToolOutcome, started_ms: number, now_ms: number, dirty: boolean): ToolResult => {
-  const { output, sends: _, sources = [], ...rest } = outcome
+  const { files: _files, output, sends: _sends, sources = [], ...rest } = outcome
   return {
     ...rest,
     ...(output === undefined ? {} : { output: inlineResult(output) }),
@@ -45,12 +45,28 @@ export const finishCall = (
   lane: LaneId,
   call: OpenCall,
   result: ToolResult,
-  { in_doubt = false, sends }: { readonly in_doubt?: boolean; readonly sends?: Outbound | undefined } = {}
+  {
+    files,
+    in_doubt = false,
+    sends
+  }: {
+    readonly files?: TouchedFiles | undefined
+    readonly in_doubt?: boolean
+    readonly sends?: Outbound | undefined
+  } = {}
 ) =>
   Effect.flatMap(Arbiter, (arbiter) =>
     commitEnd(
       arbiter,
-      { type: "Result", lane, call_id: call.call_id, result, in_doubt, ...(sends === undefined ? {} : { sends }) },
+      {
+        type: "Result",
+        lane,
+        call_id: call.call_id,
+        result,
+        in_doubt,
+        ...(sends === undefined ? {} : { sends }),
+        ...(files === undefined ? {} : { files })
+      },
       (state) => openCalls(state, lane).some(({ call_id }) => call_id === call.call_id),
       (reason) => {
         const summary = `the result of ${shownName(call.name.slice(0, 64))} cannot be kept: ${reason}`

@@ -5,9 +5,11 @@
 import { Effect, Option } from "effect"
 import type { ApprovalId, GrantId, LaneId } from "#schema/Ids.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
+import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
-import type { OpenCall } from "#src/shared/session/State.ts"
+import type { OpenCall, SessionState } from "#src/shared/session/State.ts"
+import { joinedOrigins, originOfLabel } from "#src/shared/session/workspaceLabel.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, type Refused } from "#src/agent/arbiter/Arbiter.ts"
 import type { Grant } from "./LockManager.ts"
@@ -15,6 +17,7 @@ import { Replication } from "#src/agent/control/Replication.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
 import { finishCall, finishInterrupted, rejected, resultOf, type ToolResult } from "./callOutcomes.ts"
 import { type SlotRefused, ToolSlots } from "./ToolSlots.ts"
+import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { type PreparedCall, type Tool, withoutSecrets } from "#src/agent/tools/Tool.ts"
 
 /** The deadline of a tool call (E12): one span for the wait for a slot, the intent barrier and the run. */
@@ -50,8 +53,24 @@ export interface ReadyCall {
   readonly grant_id: GrantId | undefined
 }
 
+/** Whether it is worth to look at what a call changes: its lane is tainted, or may be at its end, and not all files have a label. */
+const mayNarrow = (
+  state: SessionState,
+  lane: LaneId,
+  label: WorkspaceLabel,
+  { compares }: Pick<PreparedCall, "compares">
+): boolean => {
+  const known = joinedOrigins(originOfLabel(label), state)
+  if (compares === undefined || known.workspace_tainted) return false
+  const isLabelled = known.workspace_received || known.workspace_files.size > 0
+  return compares.foreign || isLabelled || laneOf(state, lane)?.tainted === true
+}
+
 const commit = Effect.fnUntraced(function* ({ approval_id, call, grant_id, lane, prepared }: ReadyCall, grant: Grant) {
   const arbiter = yield* Arbiter
+  const settings = yield* AgentSettings
+  // What a job writes in a worktree comes to other paths by git.
+  const isInTree = (yield* Worktrees).of(lane) !== undefined
   const [committed] = yield* arbiter.commit({
     type: "Grant",
     lane,
@@ -60,7 +79,9 @@ const commit = Effect.fnUntraced(function* ({ approval_id, call, grant_id, lane,
     dirty: yield* grant.dirty,
     beside_jobs: prepared.besideJobs === true,
     approval_id,
-    grant_id
+    grant_id,
+    writes: isInTree ? undefined : prepared.writes,
+    compares: !isInTree && mayNarrow(arbiter.state(), lane, settings.situation().workspace_label, prepared)
   })
   return committed
 })
@@ -80,6 +101,7 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
       lane,
       call_id: call.call_id,
       skill: memory()?.skill?.name,
+      compares: memory()?.calls.find(({ call_id }) => call_id === call.call_id)?.compares === true,
       seen: (path) => memory()?.seen.get(path),
       network: approval_id !== undefined || confirm_external === "never" || memory()?.tainted === false
     })
@@ -87,7 +109,8 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
     Effect.flatMap((outcome) =>
       Effect.map(Effect.all([monotonicMs, grant.dirty]), ([now, dirty]) => ({
         result: resultOf(withoutSecrets(outcome, secrets), started, now, dirty),
-        sends: outcome.sends
+        sends: outcome.sends,
+        files: outcome.files
       }))
     ),
     Effect.catchDefect((defect) =>
@@ -98,17 +121,22 @@ const run = Effect.fnUntraced(function* (ready: ReadyCall, grant: Grant, deadlin
           ...doubt,
           duration_ms: 0
         } satisfies ToolResult,
-        sends: undefined
+        sends: undefined,
+        files: undefined
       })
     ),
     Effect.timeoutOrElse({
       duration: yield* deadline.left,
       orElse: () =>
-        Effect.map(deadline.passed("did not end"), (late) => ({ result: { ...late, ...doubt }, sends: undefined }))
+        Effect.map(deadline.passed("did not end"), (late) => ({
+          result: { ...late, ...doubt },
+          sends: undefined,
+          files: undefined
+        }))
     })
   )
-  const { result, sends } = yield* ended
-  return yield* finishCall(lane, call, result, { sends })
+  const { result, ...more } = yield* ended
+  return yield* finishCall(lane, call, result, more)
 })
 
 /** The intent barrier: an external effect happens only once choird has acknowledged its intent (D3). The wait occupies no slot. */

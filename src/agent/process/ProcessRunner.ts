@@ -65,6 +65,8 @@ export class ProcessRunner extends Context.Service<
     readonly cutsNetwork: boolean
     /** Whether a command can be kept to the folders that it may write to. */
     readonly limitsWrites: boolean
+    /** Whether the end of a command leaves none of its processes, wherever they went: the agent has a pid namespace of its own. */
+    readonly endsAll: boolean
     /** How long a command may wait until it starts, beyond its own time; 0 where none has to wait. */
     readonly turnMs: number
     /** The running call that a process belongs to, if it does. */
@@ -159,6 +161,7 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
     }),
     cutsNetwork: apart.program !== undefined,
     limitsWrites: limitsWrites(apart),
+    endsAll: ownsPidNamespace,
     turnMs: inTurn === undefined ? 0 : TURN_MS_MAX,
     callOf: (pid) => {
       const table = readProcessTable()

@@ -45,8 +45,11 @@ export const makeLanePrompts = Effect.gen(function* () {
   const identity = yield* ImageTexts
 
   /** Whether somebody outside may have written files of the workspace, in this session or an earlier one. */
-  const isWorkspaceLabelled = () =>
-    arbiter.state().workspace_tainted || settings.situation().workspace_label.written_from !== undefined
+  const isWorkspaceLabelled = () => {
+    const { workspace_files, workspace_tainted } = arbiter.state()
+    const { written_from } = settings.situation().workspace_label
+    return workspace_tainted || workspace_files.size > 0 || written_from !== undefined
+  }
 
   const sourcesFor = (lane: LaneId, wanted: string, tools: ReadonlyArray<Tool>) => {
     const model = presentModel(settings.current().config, lane, wanted)

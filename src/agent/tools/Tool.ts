@@ -9,7 +9,7 @@ import { capabilitiesOfEffect, LockRequest, type ToolEffect, type ToolLlmView } 
 import { BUILT_IN_CAPABILITIES } from "#src/shared/image/builtInTools.ts"
 import { fileKey } from "#src/shared/image/lockKey.ts"
 import { isSkillPath } from "#src/agent/workspace/SkillFiles.ts"
-import type { Command, Outbound } from "#src/agent/arbiter/Command.ts"
+import type { Command, Outbound, TouchedFiles } from "#src/agent/arbiter/Command.ts"
 import { inputProblem } from "./inputProblem.ts"
 import type { SecretStore } from "#src/agent/settings/SecretStore.ts"
 
@@ -49,6 +49,8 @@ export interface ToolContext {
    * asked (`confirm_external` is `never`).
    */
   readonly network: boolean
+  /** Whether the outcome has to say in `files.changed` what the run changed, as far as that can be known. */
+  readonly compares?: boolean
 }
 
 /**
@@ -77,6 +79,8 @@ export interface ToolOutcome {
   readonly sends?: Outbound
   /** Words for the model besides. */
   readonly notes?: ReadonlyArray<string>
+  /** Files of the workspace that it had to do with; without them it may have been any. */
+  readonly files?: TouchedFiles
 }
 
 /** The files that a call uses; `reads_unnamed` where there may be others, whose contents nobody can fix beforehand. */
@@ -93,6 +97,10 @@ export interface PreparedCall {
   readonly effect?: ToolEffect
   /** Whether edge may make this call while core jobs run although it has an effect: no job uses what it changes (D30). */
   readonly besideJobs?: boolean
+  /** The only paths of the workspace that the run may change, each with all below it; absent where it may change any. */
+  readonly writes?: ReadonlyArray<string>
+  /** It can tell afterwards what it changed, where it may change anything; `foreign` says that its result is from outside in any case. */
+  readonly compares?: { readonly foreign: boolean }
   /** Why a person has to see this call before it runs, whatever the lane has read. It may take time, and changes nothing. */
   readonly confirm?: Effect.Effect<ConfirmReason | undefined>
   /** The files that it would hand out or that its command names, for the person who is asked. What `run` uses is the same, or it refuses. */
@@ -186,6 +194,12 @@ export const refusal = (
   summary: message,
   output: { error: message, ...output },
   ...(sources.length === 0 ? {} : { sources })
+})
+
+/** The outcome of a tool that could not use a path: of the files of the workspace it tells the name that may have been meant, if any. */
+export const pathRefusal = (error: Failure & { readonly like?: string | undefined }): ToolOutcome => ({
+  ...refusal(error),
+  files: { shows: error.like === undefined ? [] : [error.like], changed: [] }
 })
 
 /** The outcome without the agent's secrets: a tool may find what others wrote, and no result may contain a secret (R32). */

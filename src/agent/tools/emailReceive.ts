@@ -126,6 +126,7 @@ export const emailReceive = Effect.fnUntraced(function* (program: string) {
         ...(files_left_out === 0 ? {} : { files_left_out })
       },
       sources: sendersOf([{ from }]),
+      files: { changed: told.flatMap((file) => ("path" in file && typeof file.path === "string" ? [file.path] : [])) },
       ...(traits.length === 0 ? {} : { notes: traits.map((trait) => NOTES[trait]) })
     }
     return outcome
@@ -146,12 +147,13 @@ export const emailReceive = Effect.fnUntraced(function* (program: string) {
         timeout_ms: RECEIVE_TIMEOUT_MS,
         // What is written there came from outside.
         effect: input.save_attachments === true ? "workspace" : "none",
+        writes: [KEPT_IN],
         run: ({ call_id }) =>
           account.pipe(
             Effect.flatMap((taken) =>
               input.uid === undefined ? list(taken, input) : read(taken, input.uid, input, call_id)
             ),
-            Effect.catch((error) => Effect.succeed(refusal(error)))
+            Effect.catch((error) => Effect.succeed({ ...refusal(error), files: { changed: [] } }))
           )
       }
     })

@@ -9,6 +9,7 @@ import { GitAccess } from "#src/agent/git/GitAccess.ts"
 import { Worktrees } from "#src/agent/git/Worktrees.ts"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { SecretStore } from "#src/agent/settings/SecretStore.ts"
+import { changedPaths, TREE_TICK_MS } from "#src/agent/workspace/treeVersions.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { changedFile, commandFiles } from "./commandFiles.ts"
 import { execFolders, folderFields } from "./execFolders.ts"
@@ -70,6 +71,16 @@ const outcomeOf = (
   return { status: exit_code === 0 ? "success" : "error", summary, output }
 }
 
+/** Looks at the files before a command runs. The answer tells what it changed, unless a process of it is left that may go on. */
+const watchTree = Effect.fnUntraced(function* (workspace: Workspace["Service"]) {
+  const before = yield* workspace.tree
+  if (before !== undefined) yield* Effect.sleep(TREE_TICK_MS)
+  return Effect.fnUntraced(function* ({ survivors }: ProcessResult) {
+    const after = before === undefined || survivors > 0 ? undefined : yield* workspace.tree
+    return before === undefined || after === undefined ? {} : { changed: changedPaths(before, after) }
+  })
+})
+
 const COMMAND: ReadonlyArray<Source> = ["command"]
 
 /**
@@ -113,6 +124,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
         const named = commandFiles(workspace, command, input.cwd ?? tree ?? "")
         let shown: UsedFiles | undefined
         return {
+          ...(asks && processes.endsAll ? { compares: { foreign: online } } : {}),
           effect: asks && online ? "external" : "workspace",
           // Taken once a person is asked, and compared under the lock of the run.
           files: Effect.map(named, (now) => {
@@ -123,7 +135,7 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
           besideJobs: folders.besideJobs && !online,
           timeout_ms: timeout_ms + PROCESS_GRACE_MS + processes.turnMs,
           run: Effect.fnUntraced(
-            function* ({ call_id, network: mayReachNetwork }) {
+            function* ({ call_id, compares = false, network: mayReachNetwork }) {
               if (online && !mayReachNetwork) return refusal({ message: NOT_ASKED })
               const other = shown === undefined ? undefined : changedFile(shown, yield* named)
               if (other !== undefined) return refusal({ message: changed(other) })
@@ -137,11 +149,13 @@ export const exec: Effect.Effect<Tool, never, AgentSettings | ProcessRunner | Se
                 offline: !online
               }
               const leave = yield* watchSendFolder(workspace, command.includes(SEND_FOLDER))
+              const look = compares ? yield* watchTree(workspace) : undefined
               const result = yield* processes.run(call_id, started)
+              const files = look === undefined ? {} : yield* look(result)
               const outcome = yield* leave(
                 outcomeOf(result, timeout_ms, folders.words, (text) => secrets.scrub(scrub(text)))
               )
-              return yield* keepWholeOutput(workspace, fromNetwork(outcome, online))
+              return yield* keepWholeOutput(workspace, { ...fromNetwork(outcome, online), files })
             },
             Effect.scoped,
             Effect.catch((error) => Effect.succeed(refusal(error)))

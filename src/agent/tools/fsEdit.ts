@@ -5,7 +5,7 @@ import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { countLines, isText, newlines, withLineEndsOf } from "./fileText.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
-import { FILE_TOOL_TIMEOUT_MS, guardedWrite, type Propose, refuse } from "./guardedWrite.ts"
+import { FILE_TOOL_TIMEOUT_MS, guardedWrite, type Propose, refuse, writtenPaths } from "./guardedWrite.ts"
 import { decodeInput, lockOn, type Tool } from "./Tool.ts"
 import type { NumberedLine } from "#src/agent/model/prompt/textParts.ts"
 import { linesOf } from "./fileChange.ts"
@@ -140,6 +140,7 @@ export const fsEdit: Effect.Effect<Tool, never, Workspace> = Effect.gen(function
       const input = yield* decode(raw)
       return {
         locks: [yield* lockOn(input.path, "X")],
+        writes: writtenPaths(input.path),
         besideJobs: isEdgeScratch(input.path),
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
         run: (context) => guardedWrite(workspace, context, input.path, proposed(input))

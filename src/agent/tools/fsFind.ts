@@ -6,7 +6,7 @@ import { Workspace } from "#src/agent/workspace/Workspace.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { argument, scopeOf, SEARCH_TIMEOUT_MS, searchFailed, shownPath } from "./ripgrep.ts"
-import { decodeInput, lockToRead, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockToRead, pathRefusal, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** Names that one call finds. */
 export const FIND_NAMES_MAX = 200
@@ -32,7 +32,12 @@ const outcomeOf = (result: ProcessResult, shown: (path: string) => string): Tool
   if (names.length === 0 && (isCut || result.exit_code !== 1)) return searchFailed(result)
   const paths = names.slice(0, FIND_NAMES_MAX).map((name) => shown(name).toWellFormed())
   const count = paths.length === 1 ? "1 file" : `${paths.length}${isCut ? " or more" : ""} files`
-  return { status: "success", summary: `${count}, the last changed first`, output: { paths, truncated: isCut } }
+  return {
+    status: "success",
+    summary: `${count}, the last changed first`,
+    output: { paths, truncated: isCut },
+    files: { shows: paths }
+  }
 }
 
 /** `rg` is the path of the ripgrep binary. */
@@ -67,7 +72,7 @@ export const fsFind = (rg: string): Effect.Effect<Tool, never, ProcessRunner | W
               return outcomeOf(yield* processes.run(call_id, command), shownPath(folder.path))
             },
             Effect.scoped,
-            Effect.catch((error) => Effect.succeed(refusal(error)))
+            Effect.catch((error) => Effect.succeed(error._tag === "PathRefused" ? pathRefusal(error) : refusal(error)))
           )
         }
       })

@@ -8,7 +8,7 @@ import { isSkillPath, type ReadableFiles, readableFiles, SkillFiles } from "#src
 import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts"
 import { countLines, cutToJsonBytes, isText, lineOffset } from "./fileText.ts"
 import { FILE_TOOL_TIMEOUT_MS } from "./guardedWrite.ts"
-import { decodeInput, lockToRead, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockToRead, pathRefusal, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 
 /** Lines that one call reads, and bytes of their text as JSON. */
 export const READ_LINES_MAX = 2000
@@ -95,10 +95,22 @@ const show = (file: WorkspaceFile, input: typeof Input.Type): ToolOutcome => {
 
 /** Only files of the workspace have versions that a lane has seen. */
 const ofWorkspace = ({ path }: WorkspaceFile, outcome: ToolOutcome): ToolOutcome => {
-  if (!isSkillPath(path)) return outcome
+  if (!isSkillPath(path)) return { ...outcome, files: { shows: [path] } }
   const { reads: _, ...rest } = outcome
-  return rest
+  return { ...rest, files: { shows: [] } }
 }
+
+/** The paths that a listing tells: the last sign of an entry is of its kind, or of its name. An odd name is spelt in a way that no path has. */
+const namesOf = (folder: string, entries: ReadonlyArray<string>): Pick<ToolOutcome, "files"> =>
+  entries.some((entry) => entry.startsWith('"'))
+    ? {}
+    : {
+        files: {
+          shows: entries
+            .flatMap((entry) => [entry.replace(/[/@]$/u, ""), entry])
+            .map((name) => (folder === "" ? name : `${folder}/${name}`))
+        }
+      }
 
 export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.gen(function* () {
   const pictures = yield* Pictures
@@ -118,9 +130,10 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
       onSuccess: ({ entries, truncated }): ToolOutcome => ({
         status: "success",
         summary: `${entries.length}${truncated ? " or more" : ""} entries of a folder`,
-        output: { path: pathInside(path) ?? (isSkillPath(path) ? path : ""), entries: [...entries], truncated }
+        output: { path: pathInside(path) ?? (isSkillPath(path) ? path : ""), entries: [...entries], truncated },
+        ...(isSkillPath(path) ? { files: { shows: [] } } : namesOf(pathInside(path) ?? "", entries))
       }),
-      onFailure: (error) => refusal(error)
+      onFailure: (error) => pathRefusal(error)
     })
 
   return {
@@ -141,7 +154,7 @@ export const fsRead: Effect.Effect<Tool, never, Pictures | Workspace> = Effect.g
           return Effect.matchEffect(files.read(input.path), {
             onSuccess: (file) => Effect.map(shown(file, input), (outcome) => ofWorkspace(file, outcome)),
             onFailure: (error) =>
-              error.reason === "folder" ? listed(files, input.path) : Effect.succeed(refusal(error))
+              error.reason === "folder" ? listed(files, input.path) : Effect.succeed(pathRefusal(error))
           })
         }
       }

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { ProcessRunner, type ProcessResult } from "#src/agent/process/ProcessRunner.ts"
 import { readableFiles, SkillFiles } from "#src/agent/workspace/SkillFiles.ts"
 import { Workspace } from "#src/agent/workspace/Workspace.ts"
-import { decodeInput, lockToRead, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
+import { decodeInput, lockToRead, pathRefusal, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { PROCESS_GRACE_MS } from "./external.ts"
 import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
@@ -94,13 +94,14 @@ const countOf = (count: number, more: boolean, noun: string): string =>
 const noted = (summary: string, note: string | undefined): string =>
   note === undefined ? summary : `${summary}; ${note}`
 
-/** `shown` turns the path that ripgrep printed into one of the workspace. */
+/** `shown` turns the path that ripgrep printed into one of the workspace. `named` are the paths that a note tells. */
 const outcomeOf = (
   result: ProcessResult,
   found: FoundLines,
   { files_only = false }: Input,
   shown: (path: string) => string,
-  note?: string
+  note?: string,
+  named: ReadonlyArray<string> = []
 ): ToolOutcome => {
   const kept = limited(found.lines, files_only)
   const truncated = found.lines.length > kept.length || found.is_cut || result.timed_out
@@ -110,7 +111,8 @@ const outcomeOf = (
     return {
       status: "success",
       summary: noted(countOf(paths.length, truncated, "file"), note),
-      output: { paths, truncated, ...(note === undefined ? {} : { note }) }
+      output: { paths, truncated, ...(note === undefined ? {} : { note }) },
+      files: { shows: [...paths, ...named] }
     }
   }
   const matches = kept.map(({ line, path, text, type }) => ({
@@ -123,7 +125,8 @@ const outcomeOf = (
   return {
     status: "success",
     summary: noted(countOf(hits, truncated, "matching line"), note),
-    output: { matches, truncated, ...(note === undefined ? {} : { note }) }
+    output: { matches, truncated, ...(note === undefined ? {} : { note }) },
+    files: { shows: [...new Set(matches.map(({ path }) => path)), ...named] }
   }
 }
 
@@ -181,7 +184,8 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
           return outcomeOf(second.result, second.found, input, at.shown, failed ? NO_EXPRESSION : PLAIN_TEXT)
       }
       if (failed) return outcome
-      return outcomeOf(first.result, first.found, input, at.shown, ignoredNote(yield* ignored(input, at)))
+      const names = yield* ignored(input, at)
+      return outcomeOf(first.result, first.found, input, at.shown, ignoredNote(names), names)
     })
 
     const inFolder = Effect.fnUntraced(function* (input: Input, { call_id, skill }: ToolContext) {
@@ -211,7 +215,9 @@ export const fsSearch = (rg: string): Effect.Effect<Tool, never, ProcessRunner |
                 (error) => error._tag === "PathRefused" && error.reason === "folder",
                 () => inFolder(input, context)
               ),
-              Effect.catch((error) => Effect.succeed(refusal(error)))
+              Effect.catch((error) =>
+                Effect.succeed(error._tag === "PathRefused" ? pathRefusal(error) : refusal(error))
+              )
             )
         }
       })

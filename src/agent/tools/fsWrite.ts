@@ -5,7 +5,14 @@ import { Workspace, type WorkspaceFile } from "#src/agent/workspace/Workspace.ts
 import { llmView } from "#src/agent/model/llmView.ts"
 import { linesOf } from "./fileChange.ts"
 import { countLines, endsInNewline, isText, lineOffset, withLineEndsOf } from "./fileText.ts"
-import { FILE_TOOL_TIMEOUT_MS, guardedWrite, type Propose, refuse, type WriteRefused } from "./guardedWrite.ts"
+import {
+  FILE_TOOL_TIMEOUT_MS,
+  guardedWrite,
+  type Propose,
+  refuse,
+  type WriteRefused,
+  writtenPaths
+} from "./guardedWrite.ts"
 import { decodeInput, lockOn, type Tool } from "./Tool.ts"
 
 /** Lines around a wrong number that a refused write shows. */
@@ -139,6 +146,7 @@ export const fsWrite: Effect.Effect<Tool, never, Workspace> = Effect.gen(functio
       const input = yield* decode(raw)
       return {
         locks: [yield* lockOn(input.path, "X")],
+        writes: writtenPaths(input.path),
         besideJobs: isEdgeScratch(input.path),
         timeout_ms: FILE_TOOL_TIMEOUT_MS,
         run: (context) => guardedWrite(workspace, context, input.path, proposed(input))

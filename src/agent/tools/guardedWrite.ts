@@ -4,12 +4,13 @@
  */
 import { Effect, Result, Schema, TextDiff } from "effect"
 import type { Workspace, WorkspaceFile, WorkspaceWrite } from "#src/agent/workspace/Workspace.ts"
-import { WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
+import { type PathRefused, WORKSPACE_FILE_BYTES_MAX } from "#src/agent/workspace/PathRefused.ts"
+import { pathInside } from "#src/shared/image/workspacePath.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { changeOf, changeText, excerptOf } from "./fileChange.ts"
 import { cutToJsonBytes, isText } from "./fileText.ts"
 import { watchSendFolder } from "./sendFolder.ts"
-import { refusal, type ToolContext, type ToolOutcome } from "./Tool.ts"
+import { pathRefusal, refusal, type ToolContext, type ToolOutcome } from "./Tool.ts"
 
 /** A file tool's deadline; a read or write of the largest file takes far less (E12). */
 export const FILE_TOOL_TIMEOUT_MS = 10_000
@@ -93,7 +94,23 @@ interface Versions {
   readonly after: Uint8Array
 }
 
-const outcomeOf = (write: WorkspaceWrite, { after, before }: Versions): ToolOutcome => {
+/** Why a path could not be used once folders for it may have been made. */
+const MAY_LEAVE_FOLDERS: ReadonlySet<PathRefused["reason"]> = new Set([
+  "no_space",
+  "failed",
+  "denied",
+  "link",
+  "not_a_folder"
+])
+
+const refused = (error: PathRefused | WriteRefused): ToolOutcome => {
+  if (error._tag === "WriteRefused")
+    return { ...refusal(error, detailsOf(error)), files: { shows: [error.path], changed: [] } }
+  const { files, ...outcome } = pathRefusal(error)
+  return MAY_LEAVE_FOLDERS.has(error.reason) ? outcome : { ...outcome, ...(files === undefined ? {} : { files }) }
+}
+
+const outcomeOf = ({ made, ...write }: WorkspaceWrite, { after, before }: Versions): ToolOutcome => {
   const created = write.before === undefined
   const change = created || !isText(before) || !isText(after) ? undefined : changeOf(before, after)
   const verb = created ? "created" : write.before === write.after ? "left unchanged" : "changed"
@@ -112,8 +129,15 @@ const outcomeOf = (write: WorkspaceWrite, { after, before }: Versions): ToolOutc
             excerpt: excerptOf(after, change).map((line) => ({ ...line }))
           })
     },
-    writes: [write]
+    writes: [write],
+    files: { shows: [write.path], changed: [write.path, ...(made === undefined ? [] : [made])] }
   }
+}
+
+/** The path that a write may change, as its file is labelled; none for one that names no file. */
+export const writtenPaths = (path: string): ReadonlyArray<string> => {
+  const inside = pathInside(path)
+  return inside === undefined || inside === "" ? [] : [inside]
 }
 
 /** Writes what `propose` makes of a file whose newest version the lane has seen, or of none. */
@@ -136,7 +160,7 @@ export const guardedWrite = (
     return Effect.flatMap(watchSendFolder(workspace), (leave) =>
       Effect.matchEffect(workspace.update(path, change), {
         onSuccess: (write) => leave(outcomeOf(write, versions)),
-        onFailure: (error) => Effect.succeed(refusal(error, error._tag === "WriteRefused" ? detailsOf(error) : {}))
+        onFailure: (error) => Effect.succeed(refused(error))
       })
     )
   })

@@ -69,7 +69,8 @@ export const keepWholeOutput = Effect.fnUntraced(function* (workspace: Workspace
     onSuccess: (): ToolOutcome => ({
       ...outcome,
       output: withNote(output, wholeOutputNote(path)),
-      artifact_ref: sha256
+      artifact_ref: sha256,
+      files: { ...outcome.files, kept: path }
     }),
     onFailure: (): ToolOutcome => ({ ...outcome, output: inlineResult(output) })
   })

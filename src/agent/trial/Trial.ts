@@ -73,6 +73,7 @@ const layerNoProcesses = Layer.succeed(ProcessRunner, {
   run: () => Effect.die(new Error("a trial runs no processes")),
   cutsNetwork: true,
   limitsWrites: true,
+  endsAll: true,
   turnMs: 0,
   callOf: () => undefined,
   keep: () => undefined

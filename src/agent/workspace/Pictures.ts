@@ -21,7 +21,8 @@ const FILE_MS_MAX = 5000
 
 const COPIES = ".choirtmp/pictures"
 
-const copyOf = ({ sha256, type }: Picture): string => `${COPIES}/${sha256}.${type.slice("image/".length)}`
+/** The path of the copy of a picture. */
+export const pictureCopy = ({ sha256, type }: Picture): string => `${COPIES}/${sha256}.${type.slice("image/".length)}`
 
 /** A file that is a picture, in words, and as it is shown where it can be. */
 export interface Looked {
@@ -93,13 +94,13 @@ const make = Effect.gen(function* () {
   const workspace = yield* Workspace
   const bytesOf = (picture: Picture) =>
     Effect.map(
-      Effect.option(workspace.read(copyOf(picture))),
+      Effect.option(workspace.read(pictureCopy(picture))),
       Option.filter(({ sha256 }) => sha256 === picture.sha256)
     )
   const keep = Effect.fn("Pictures.keep")(function* (file: Uint8Array) {
     const looked = look(file)
     if (looked?.picture === undefined) return looked
-    const kept = yield* Effect.result(workspace.keep(copyOf(looked.picture), file, KEPT))
+    const kept = yield* Effect.result(workspace.keep(pictureCopy(looked.picture), file, KEPT))
     return Result.isSuccess(kept)
       ? looked
       : { words: looked.words, problem: "cannot be shown, because no copy of it can be kept: try again" }

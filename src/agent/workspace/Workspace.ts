@@ -10,6 +10,7 @@ import { isOfShellHome, pathInside } from "#src/shared/image/workspacePath.ts"
 import { likePath } from "./likePath.ts"
 import { makeKeptFolders } from "./KeptFolders.ts"
 import { PathRefused, refusedBySystem, WORKSPACE_FILE_BYTES_MAX } from "./PathRefused.ts"
+import { type TreeVersions, treeVersions } from "./treeVersions.ts"
 import {
   closeLater,
   fileVersions,
@@ -43,6 +44,8 @@ export interface WorkspaceWrite {
   /** The hash of the bytes that were replaced; absent when the file is new. */
   readonly before?: string
   readonly after: string
+  /** The topmost folder that was made for it. */
+  readonly made?: string
 }
 
 /** How much a folder of kept files may hold. */
@@ -106,6 +109,8 @@ export class Workspace extends Context.Service<
      * replaced; links count as files, folders do not. With `create`, a folder that is missing is made.
      */
     versions(path: string, create?: boolean): Effect.Effect<ReadonlyMap<string, string>, PathRefused>
+    /** The versions of all files now, or `undefined` where they are too many to look at. */
+    readonly tree: Effect.Effect<TreeVersions | undefined>
     /** Opens a folder for a child process, while the scope lives. */
     folder(path: string): Effect.Effect<WorkspaceFolder, PathRefused, Scope.Scope>
   }
@@ -259,6 +264,15 @@ const make = Effect.fnUntraced(function* (root: string) {
     return { path: inside, bytes, sha256: sha256(bytes) }
   })
 
+  /** The topmost of the folders on the way to a path that is not there. */
+  const firstMissing = Effect.fnUntraced(function* ({ parents, path }: Effect.Success<ReturnType<typeof locate>>) {
+    for (const depth of parents.keys()) {
+      const names = parents.slice(0, depth + 1)
+      if ((yield* Effect.catch(open(path, names), asMissing)) === undefined) return names.join("/")
+    }
+    return undefined
+  })
+
   const update = Effect.fn("Workspace.update")(function* <E>(
     path: string,
     change: (current: WorkspaceFile | undefined) => Result.Result<Uint8Array, E>
@@ -269,10 +283,12 @@ const make = Effect.fnUntraced(function* (root: string) {
     if (current === undefined) yield* withoutTwin(at.path, [...at.parents, at.name])
     const bytes = yield* Effect.fromResult(change(current?.file))
     if (bytes.length > WORKSPACE_FILE_BYTES_MAX) return yield* new PathRefused({ path: at.path, reason: "too_large" })
+    const made = parent === undefined ? yield* firstMissing(at) : undefined
     const folder = parent ?? (yield* open(at.path, at.parents, true))
     yield* replace(at.path, folder, at.name, bytes, current?.mode ?? NEW_FILE_MODE)
     const after = sha256(bytes)
-    return current === undefined ? { path: at.path, after } : { path: at.path, before: current.file.sha256, after }
+    if (current !== undefined) return { path: at.path, before: current.file.sha256, after }
+    return { path: at.path, after, ...(made === undefined ? {} : { made }) }
   }, Effect.scoped)
 
   const keep = Effect.fn("Workspace.keep")(function* (path: string, bytes: Uint8Array, limits: KeepLimits) {
@@ -303,5 +319,9 @@ const make = Effect.fnUntraced(function* (root: string) {
     return yield* inFolder(path, opened, () => fileVersions(opened, FOLDER_ENTRIES_MAX))
   }, Effect.scoped)
 
-  return Workspace.of({ root, read, update, keep, list, versions, folder })
+  const tree = inFolder(".", rootFolder, (signal) => treeVersions(rootFolder, signal)).pipe(
+    Effect.orElseSucceed(() => undefined)
+  )
+
+  return Workspace.of({ root, read, update, keep, list, versions, tree, folder })
 })

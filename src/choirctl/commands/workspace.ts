@@ -10,7 +10,9 @@ import { failed } from "#src/choirctl/terminal/failure.ts"
 import { print, printAdvice, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
+import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
+import { plural } from "#src/shared/text/counts.ts"
 
 const usedText = ({ quota_bytes = null, used_bytes }: WorkspaceSummary): string => {
   if (used_bytes === undefined) return ""
@@ -26,22 +28,37 @@ export const workspaceTable = (rows: ReadonlyArray<WorkspaceSummary>, color: boo
         color
       )
 
-/** Where untrusted text in a workspace may be from. */
-const labelText = ({ received = false, written_from }: WorkspaceLabel = {}): string =>
-  [
+/** Labelled files that `workspace trust` lists. */
+const FILES_LISTED_MAX = 20
+
+/** Where untrusted text in a workspace may be from, and in how many files where the others have none. */
+const labelText = ({ only_in, received = false, written_from }: WorkspaceLabel = {}): string => {
+  const sources = written_from?.length === 0 ? "unknown" : (written_from ?? []).join(", ")
+  return [
     ...(received ? ["files from people"] : []),
-    ...(written_from?.length === 0 ? ["unknown"] : (written_from ?? []))
+    ...(sources === ""
+      ? []
+      : [only_in === undefined ? sources : `${plural(only_in.length, "labelled path")}: ${sources}`])
   ].join(", ")
+}
+
+/** The labelled files, a line for each with its origins. */
+const labelledLines = ({ only_in = [] }: WorkspaceLabel = {}): ReadonlyArray<string> => [
+  ...only_in
+    .slice(0, FILES_LISTED_MAX)
+    .map(({ path, sources }) => `  ${safeLine(path)}: ${originsOf(sources).map(sourceWords).join(", ") || "unknown"}`),
+  ...(only_in.length > FILES_LISTED_MAX ? [`  and ${only_in.length - FILES_LISTED_MAX} more`] : [])
+]
 
 /** A continued session keeps its own knowledge of the files, which no order of a person changes. */
 const FRESH =
   "if a session that has read text from outside continues, it labels the workspace again; to begin a new session: choirctl agent start AGENT --fresh"
 
-const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
+export const trustedLine = ({ label, name }: WorkspaceTrusted): string => {
   const before = labelText(label)
   return before === ""
     ? `nothing in ${name} counted as text from outside`
-    : `${name} no longer counts as text from outside (${before})\n${FRESH}`
+    : [`${name} no longer counts as text from outside (${before})`, ...labelledLines(label), FRESH].join("\n")
 }
 
 const resetLine = ({ name, path, stopped }: WorkspaceReset): string =>
@@ -121,14 +138,17 @@ const trust = Command.make(
     yes: yesFlag
   },
   Effect.fnUntraced(function* ({ name, yes }) {
-    if (!yes) {
-      const { leased_by } = yield* known(name)
-      if (leased_by !== null)
-        return yield* failed("WORKSPACE_HELD", `${leased_by} works in ${name}`, `choirctl agent stop ${leased_by}`)
+    const shown = yes ? undefined : yield* known(name)
+    if (shown !== undefined && shown.leased_by !== null) {
+      const { leased_by } = shown
+      return yield* failed("WORKSPACE_HELD", `${leased_by} works in ${name}`, `choirctl agent stop ${leased_by}`)
     }
     yield* confirm({
       yes,
-      about: [`Files in ${name} that came from outside, or were written after reading such text, will count as yours.`],
+      about: [
+        `Files in ${name} that came from outside, or were written after reading such text, will count as yours.`,
+        ...labelledLines(shown?.label)
+      ],
       ask: "Have you looked at them?",
       command: `choirctl workspace trust ${name} --yes`
     })

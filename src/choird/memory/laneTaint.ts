@@ -7,17 +7,20 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { EDGE, jobOf, type LaneId } from "#schema/Ids.ts"
 import { Source, Sources } from "#schema/Source.ts"
 import { ToolEffect } from "#schema/Tool.ts"
-import {
-  CORE_REPORT,
-  isKeptInFile,
-  isStaged,
-  OUTPUT_CALLS_MAX,
-  readSources,
-  writesWorkspace
-} from "#src/shared/session/calls.ts"
+import { CORE_REPORT, OUTPUT_CALLS_MAX } from "#src/shared/session/calls.ts"
 import { UNKNOWN } from "#src/shared/session/compactWindow.ts"
+import { sourcesOfAll } from "#src/shared/session/fileLabels.ts"
 import { messageSources } from "#src/shared/session/fold.ts"
 import { sourceOf, withSources } from "#src/shared/session/sources.ts"
+import {
+  isStaged,
+  readSources,
+  withPending,
+  withReceived,
+  withResultOf,
+  type WorkspaceOrigin,
+  withWriteOf
+} from "#src/shared/session/workspaceOrigin.ts"
 
 /** Calls that a lane may have open: those of its newest output, and of a turn that waits for a person. */
 const OPEN_CALLS_MAX = 2 * OUTPUT_CALLS_MAX
@@ -27,7 +30,9 @@ const Call = Schema.Struct({
   effect: Schema.optionalKey(ToolEffect),
   ran: Schema.optionalKey(Schema.Boolean),
   reports: Schema.optionalKey(Schema.Boolean),
-  staged: Schema.optionalKey(Schema.Boolean)
+  staged: Schema.optionalKey(Schema.Boolean),
+  writes: Schema.optionalKey(Schema.Array(Schema.String)),
+  compares: Schema.optionalKey(Schema.Boolean)
 })
 type Call = typeof Call.Type
 
@@ -45,13 +50,22 @@ export const Taint = Schema.Struct({
   workspace: Schema.Boolean,
   workspace_sources: KeptSources,
   received: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  /** Labelled files and their sources, while not all are. */
+  files: Schema.Array(Schema.Tuple([Schema.String, Sources])).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
   /** Of labels that have ended. */
   past: KeptSources,
   lanes: Schema.Record(Schema.String, Lane)
 })
 export type Taint = typeof Taint.Type
 
-export const noTaint: Taint = { workspace: false, workspace_sources: [], received: false, past: [], lanes: {} }
+export const noTaint: Taint = {
+  workspace: false,
+  workspace_sources: [],
+  received: false,
+  files: [],
+  past: [],
+  lanes: {}
+}
 
 const NEW: Lane = { tainted: false, sources: [], calls: {} }
 
@@ -87,18 +101,41 @@ const withCall = (taint: Taint, lane: string, call_id: string, change: Partial<C
   return call === undefined ? taint : withLane(taint, lane, { calls: { ...calls, [call_id]: { ...call, ...change } } })
 }
 
-const afterWrite = (
-  taint: Taint,
-  call: Call,
-  { sources, tainted }: Pick<Lane, "sources" | "tainted">,
-  isKept = false
-): Taint => {
-  if (!tainted || !(isKept || writesWorkspace({ name: call.name, effect: call.effect }))) return taint
-  const workspace_sources = withSources(taint.workspace_sources, sources)
-  return taint.workspace && workspace_sources === taint.workspace_sources
-    ? taint
-    : { ...taint, workspace: true, workspace_sources }
+const originOf = ({ files, received, workspace, workspace_sources }: Taint): WorkspaceOrigin => ({
+  workspace_tainted: workspace,
+  workspace_sources,
+  workspace_received: received,
+  workspace_files: new Map(files)
+})
+
+/** After what the fold makes of the labels of the workspace. */
+const withOrigin = (taint: Taint, change: (origin: WorkspaceOrigin) => WorkspaceOrigin): Taint => {
+  const before = originOf(taint)
+  const { workspace_files, workspace_received, workspace_sources, workspace_tainted } = change(before)
+  const [workspace, received] = [workspace_tainted, workspace_received]
+  return { ...taint, workspace, received, workspace_sources, files: [...workspace_files] }
 }
+
+/** A call as the fold knows it; of one whose effect is not known it takes none. */
+const writerOf = ({ compares, effect, name, writes }: Call) => ({
+  name,
+  effect,
+  ...(writes === undefined ? {} : { writes }),
+  ...(compares === undefined ? {} : { compares })
+})
+
+/** With what running calls may be writing, but for those that end now. */
+const pendingOf = (taint: Taint, ending: Call | undefined): WorkspaceOrigin =>
+  withPending(
+    originOf(taint),
+    Object.values(taint.lanes).map(({ calls, sources, tainted }) => ({
+      sources,
+      tainted,
+      calls: Object.values(calls)
+        .filter((call) => call !== ending)
+        .map(({ compares, ran }) => ({ compares, isRunning: ran === true }))
+    }))
+  )
 
 const proposed = (taint: Taint, { lane, payload }: EventOf<"ModelOutput">): Taint => {
   if (payload.tool_calls.length === 0) return taint
@@ -110,24 +147,28 @@ const proposed = (taint: Taint, { lane, payload }: EventOf<"ModelOutput">): Tain
 const committed = (taint: Taint, { lane, payload }: EventOf<"ToolCallCommitted">): Taint => {
   const call = laneOf(taint, lane).calls[payload.call_id]
   if (call === undefined) return taint
-  return afterWrite(withCall(taint, lane, payload.call_id, { ran: true }), call, laneOf(taint, lane))
+  const { call_id, compares, writes } = payload
+  const change = {
+    ran: true,
+    ...(writes === undefined ? {} : { writes }),
+    ...(compares === undefined ? {} : { compares })
+  }
+  const begun = withCall(taint, lane, call_id, change)
+  return withOrigin(begun, (origin) => withWriteOf(origin, writerOf({ ...call, ...change }), laneOf(taint, lane)))
 }
 
 const ended = (taint: Taint, { lane, payload }: EventOf<"ToolResultCommitted">): Taint => {
   const { [payload.call_id]: call, ...calls } = laneOf(taint, lane).calls
   const ran = call?.ran === true
   const before = laneOf(taint, lane)
-  const workspace = {
-    workspace_tainted: taint.workspace,
-    workspace_sources: taint.workspace_sources,
-    workspace_received: taint.received
-  }
-  const read = ran ? readSources(workspace, call) : []
+  const read = ran ? readSources(pendingOf(taint, call), call) : []
   const brought = payload.untrusted === true || read.length > 0
   const tainted = before.tainted || brought
   const sources = brought ? withSources(before.sources, [...(payload.sources ?? []), ...read]) : before.sources
   const next = withLane(taint, lane, { tainted, sources, calls })
-  const marked = ran ? afterWrite(next, call, { sources, tainted }, isKeptInFile(payload)) : next
+  const marked = ran
+    ? withOrigin(next, (origin) => withResultOf(origin, writerOf(call), { sources, tainted }, payload))
+    : next
   const told = call?.reports === true && payload.status === "success" && lane !== EDGE
   return told ? orTainted(marked, EDGE, tainted, ofJob(lane, sources)) : marked
 }
@@ -139,7 +180,9 @@ const ofJob = (lane: LaneId, sources: ReadonlyArray<Source>): ReadonlyArray<Sour
 
 const heard = (taint: Taint, { payload }: EventOf<"UserMsg">): Taint => {
   const brought = messageSources(payload)
-  const told = orTainted(taint, EDGE, brought.length > 0, brought)
+  const told = withOrigin(orTainted(taint, EDGE, brought.length > 0, brought), (origin) =>
+    withReceived(origin, payload)
+  )
   return payload.received === true ? { ...told, received: true } : told
 }
 
@@ -211,6 +254,8 @@ export const taintAfterUnknown = ({ lanes, ...taint }: Taint): Taint => ({
   ...taint,
   workspace: true,
   received: true,
+  files: [],
+  workspace_sources: withSources(taint.workspace_sources, sourcesOfAll(new Map(taint.files))),
   lanes: Object.fromEntries(
     Object.entries({ [EDGE]: NEW, ...lanes }).map(([name, lane]) => [name, { ...lane, tainted: true }])
   )

@@ -5,18 +5,28 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
+import type { SessionId } from "#schema/Ids.ts"
 import { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { realOf } from "#src/choird/config/realFolder.ts"
-import { withSources } from "#src/shared/session/sources.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
+import {
+  joinedOrigins,
+  labelAfter,
+  labelOfOrigin,
+  originOfLabel,
+  settledLabel
+} from "#src/shared/session/workspaceLabel.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 export class WorkspaceLabels extends Context.Service<
   WorkspaceLabels,
   {
-    /** The label of a folder; empty where nothing in there is known to be from outside. */
-    of(path: string): Effect.Effect<WorkspaceLabel, DatabaseAway>
+    /**
+     * The label of a folder; empty where nothing in there is known to be from outside. What calls under way may be writing counts as written, but
+     * for those of the session that asks.
+     */
+    of(path: string, session_id?: SessionId): Effect.Effect<WorkspaceLabel, DatabaseAway>
     /** All labels by the keys of their folders. */
     readonly all: Effect.Effect<ReadonlyMap<string, WorkspaceLabel>, DatabaseAway>
     /** Notes that a folder gets a file from a person, before it is there. */
@@ -34,11 +44,17 @@ export class WorkspaceLabels extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const onDatabase = yield* useDatabase
       return WorkspaceLabels.of({
-        of: Effect.fn("WorkspaceLabels.of")(function* (path) {
-          return (yield* allLabels).get(labelKey(path)) ?? {}
+        of: Effect.fn("WorkspaceLabels.of")(function* (path, session_id) {
+          return settledLabel((yield* allLabels).get(labelKey(path)) ?? {}, session_id)
         }, onDatabase),
-        all: onDatabase(allLabels),
-        receive: Effect.fn("WorkspaceLabels.receive")((path) => widen(labelKey(path), { received: true }), onDatabase),
+        all: onDatabase(
+          Effect.map(allLabels, (labels) => new Map([...labels].map(([path, label]) => [path, settledLabel(label)])))
+        ),
+        receive: Effect.fn("WorkspaceLabels.receive")(function* (path) {
+          yield* sql`INSERT INTO choir_control.workspace_labels AS stored (path, label)
+            VALUES (${labelKey(path)}, '{"received":true}'::jsonb)
+            ON CONFLICT (path) DO UPDATE SET label = stored.label || excluded.label`
+        }, onDatabase),
         drop: Effect.fn("WorkspaceLabels.drop")(function* (path) {
           const key = labelKey(path)
           const stored = (yield* storedLabels).map((row) => row.path).filter((each) => labelKey(each) === key)
@@ -70,39 +86,29 @@ const storedLabels = Effect.gen(function* () {
 /** A row may have a path as config.json writes it, so rows of one folder are joined. */
 const allLabels = Effect.map(storedLabels, (rows) => {
   const labels = new Map<string, WorkspaceLabel>()
-  for (const { label, path } of rows) labels.set(labelKey(path), widened(labels.get(labelKey(path)) ?? {}, label))
+  for (const { label, path } of rows) {
+    const known = labels.get(labelKey(path))
+    labels.set(labelKey(path), known === undefined ? label : widened(known, label))
+  }
   return labels
 })
 
-const labelAt = Effect.fnUntraced(function* (key: string) {
+/** The label of a folder, which no other transaction changes until this one has ended. */
+const labelToChange = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
-    WHERE path = ${key}`
-  return row === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(row.label))
-})
-
-/** Stores a label; what another writer knows meanwhile that this one does not stays. */
-const widen = Effect.fnUntraced(function* (key: string, label: WorkspaceLabel) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO choir_control.workspace_labels AS stored (path, label)
-    VALUES (${key}, ${canonicalJson(label)}::jsonb)
-    ON CONFLICT (path) DO UPDATE SET label = stored.label || excluded.label`
-})
-
-type Origin = Pick<SessionState, "workspace_received" | "workspace_sources" | "workspace_tainted">
-
-const originOf = ({ workspace_received, workspace_sources, workspace_tainted }: Origin): WorkspaceLabel => ({
-  ...(workspace_tainted ? { written_from: workspace_sources } : {}),
-  ...(workspace_received ? { received: true } : {})
+  const locked = sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
+    WHERE path = ${key} FOR UPDATE`
+  const [known] = yield* locked
+  if (known !== undefined) return yield* Effect.orDie(decodeLabel(known.label))
+  yield* sql`INSERT INTO choir_control.workspace_labels (path, label) VALUES (${key}, '{}'::jsonb)
+    ON CONFLICT (path) DO NOTHING`
+  const [made] = yield* locked
+  return made === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(made.label))
 })
 
 /** Both labels: neither takes anything from the other. */
-const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel => ({
-  ...(one.written_from === undefined && other.written_from === undefined
-    ? {}
-    : { written_from: withSources(one.written_from ?? [], other.written_from ?? []) }),
-  ...(one.received === true || other.received === true ? { received: true } : {})
-})
+const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel =>
+  labelOfOrigin(joinedOrigins(originOfLabel(one), originOfLabel(other)))
 
 /**
  * In the transaction of a session's events: what the session knows of its workspace is in the stored label from here on, also where a person
@@ -110,14 +116,19 @@ const widened = (one: WorkspaceLabel, other: WorkspaceLabel): WorkspaceLabel => 
  */
 export const labelWorkspace = Effect.fnUntraced(function* (
   path: string | undefined,
+  session_id: SessionId,
   state: SessionState,
   isNewer: boolean
 ) {
-  const origin = widened(originOf(state), isNewer ? { written_from: [], received: true } : {})
-  if (path === undefined || Object.keys(origin).length === 0) return
+  const after = (label: WorkspaceLabel) => {
+    const next = labelAfter(label, session_id, state)
+    return isNewer ? widened(next, { written_from: [], received: true }) : next
+  }
+  if (path === undefined || Object.keys(after({})).length === 0) return
+  const sql = yield* SqlClient.SqlClient
   const key = labelKey(path)
-  const known = yield* labelAt(key)
-  const label = widened(known, origin)
+  const known = yield* labelToChange(key)
+  const label = after(known)
   if (canonicalJson(label) === canonicalJson(known)) return
-  yield* widen(key, label)
+  yield* sql`UPDATE choir_control.workspace_labels SET label = ${canonicalJson(label)}::jsonb WHERE path = ${key}`
 })

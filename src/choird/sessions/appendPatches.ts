@@ -89,7 +89,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
     yield* insertEvents(session_id, links, hash)
     const dms = yield* applyProjections(config, origin, events, tellings)
     yield* carryOver(origin, events, state)
-    yield* labelWorkspace(workspacePath(config, workspace), state, newer !== undefined)
+    yield* labelWorkspace(workspacePath(config, workspace), session_id, state, newer !== undefined)
     yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
     yield* judged.success
     yield* sql.afterCommit(

@@ -25,6 +25,16 @@ const promptOf = ({ notes = [], ...kept }: Prompted): Prompted => {
   return corrections.length === 0 ? kept : { ...kept, notes: corrections }
 }
 
+/** The paths of files that people sent are choird's own names and a part of the fold, which labels them. */
+const userMsg = ({ attachments, ...payload }: PayloadOf<"UserMsg">): PayloadOf<"UserMsg"> => ({
+  ...payload,
+  text: FORGOTTEN,
+  attachments:
+    payload.received === true
+      ? attachments.map(({ bytes, path }) => ({ path, bytes, name: FORGOTTEN, mime: "application/octet-stream" }))
+      : []
+})
+
 const modelOutput = (payload: PayloadOf<"ModelOutput">): PayloadOf<"ModelOutput"> => {
   const { continuation: _, error, prompt, text, tool_calls, ...kept } = payload
   return {
@@ -116,7 +126,7 @@ const compaction = ({
 export const reducedPayload = (event: ChoirEvent): ChoirEvent["payload"] => {
   switch (event.event_type) {
     case "UserMsg":
-      return { ...event.payload, text: FORGOTTEN, attachments: [] }
+      return userMsg(event.payload)
     case "ModelOutput":
       return modelOutput(event.payload)
     case "ToolCallRequested":

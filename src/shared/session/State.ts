@@ -8,6 +8,7 @@ import type { MemoryFact } from "#schema/Event.ts"
 import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids.ts"
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { Source } from "#schema/Source.ts"
+import type { FileLabels } from "./fileLabels.ts"
 import type { Label, QuotedRest } from "./labels.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
@@ -46,6 +47,10 @@ export interface OpenCall {
   readonly commits?: boolean
   /** It works on something below `.choirtmp`, by its locks. */
   readonly staged?: boolean
+  /** The only paths of the workspace that it may change; absent where it may change any. */
+  readonly writes?: ReadonlyArray<string>
+  /** Its result says what it changed. */
+  readonly compares?: boolean
 }
 
 /** A call of a lane and how often it gave the same result since anything was new (E11). */
@@ -252,6 +257,8 @@ export interface SessionState {
   readonly workspace_sources: ReadonlyArray<Source>
   /** People have sent files that are below `.choirtmp`. */
   readonly workspace_received: boolean
+  /** Files with text from outside while not all count as such; empty where the workspace is tainted as a whole. */
+  readonly workspace_files: FileLabels
   /** The sources of labels that have ended: what is read again of the log may be text from there. */
   readonly past_sources: ReadonlyArray<Source>
   /** Why the session ended for good, once a limit of it was reached or it was stopped. */

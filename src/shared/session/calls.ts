@@ -2,10 +2,8 @@
 import { Result } from "effect"
 import { type EventOf, NAME_CHARS_MAX } from "#schema/Event.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
-import { Source } from "#schema/Source.ts"
 import { limitTokens } from "#src/shared/model/usage.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
-import { STAGING_KEY } from "#src/shared/image/lockKey.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import {
   coreOf,
@@ -25,17 +23,11 @@ import { WRITTEN_FILES_MAX } from "./memory.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
 import { repeated } from "./repetitions.ts"
 import { afterOutput, afterResult, afterVerdict } from "./skills.ts"
-import { sourceOf, withSources } from "./sources.ts"
-import {
-  type CoreLane,
-  type CoreOutput,
-  type LaneMemory,
-  type OpenCall,
-  REPORTS_OWED_MAX,
-  type SessionState
-} from "./State.ts"
+import { sourceOf } from "./sources.ts"
+import { type CoreLane, type CoreOutput, type OpenCall, REPORTS_OWED_MAX, type SessionState } from "./State.ts"
 import { costSum, tokenSum } from "./sums.ts"
 import { firstChars } from "./textEnds.ts"
+import { isStaged, lanesWriting, readSources, withPending, withResultOf, withWriteOf } from "./workspaceOrigin.ts"
 import { CORE_WRITEBACK } from "./writtenBack.ts"
 
 /** Files whose versions a lane remembers (E10), and the characters of their paths together; the longest unused go first. */
@@ -66,72 +58,6 @@ export const withSeen = (
     chars -= path.length
   }
   return next
-}
-
-/** The tools of Choir's own that read the workspace. A tool of the image may read whatever it likes. */
-const READERS: ReadonlySet<string> = new Set([
-  "choir.exec",
-  "choir.fs.read",
-  "choir.fs.edit",
-  "choir.fs.search",
-  "choir.fs.find"
-])
-/** A mail's attachments are files too. */
-const WRITERS: ReadonlySet<string> = new Set(["choir.exec", "choir.fs.write", "choir.fs.edit", "choir.email.receive"])
-
-const nameOf = ({ name }: Pick<OpenCall, "name">): string => name.replaceAll("-", ".")
-
-const isOfImage = (name: string): boolean => !name.startsWith("choir.")
-
-/** Whether a call that has run may have read the workspace. */
-const readsWorkspace = (call: Pick<OpenCall, "name">): boolean => isOfImage(nameOf(call)) || READERS.has(nameOf(call))
-
-/** Whether a call may write the workspace. */
-export const writesWorkspace = (call: Pick<OpenCall, "effect" | "name">): boolean =>
-  call.effect !== "none" && (isOfImage(nameOf(call)) || WRITERS.has(nameOf(call)))
-
-/** Whether a result is in a file of the workspace too, which the agent keeps also of a call without an effect: all of a long one, or a picture of a page. */
-export const isKeptInFile = ({
-  artifact_ref,
-  pictures = [],
-  untrusted
-}: EventOf<"ToolResultCommitted">["payload"]): boolean =>
-  artifact_ref !== undefined || (untrusted === true && pictures.length > 0)
-
-/** With the mark that a call of a tainted lane leaves on the workspace, from the moment at which it may begin to write. */
-const withWriteOf = (
-  state: SessionState,
-  call: OpenCall,
-  lane: Pick<LaneMemory, "sources" | "tainted">,
-  isKept = false
-): SessionState => {
-  if (!lane.tainted || !(isKept || writesWorkspace(call))) return state
-  const workspace_sources = withSources(state.workspace_sources, lane.sources)
-  return state.workspace_tainted && workspace_sources === state.workspace_sources
-    ? state
-    : { ...state, workspace_tainted: true, workspace_sources }
-}
-
-const FILE: Source = "file"
-
-/** Whether a call works on something below `.choirtmp`. Its locks tell, since the key of a path is the resolved one (D27). */
-export const isStaged = ({ locks }: EventOf<"ToolCallRequested">["payload"]): boolean =>
-  locks.some(({ resource }) => resource === STAGING_KEY)
-
-/** Whether a call may have read what is below `.choirtmp`: file tools only by a path there, and searches leave it out. */
-const readsReceived = (call: Pick<OpenCall, "name" | "staged">): boolean =>
-  readsWorkspace(call) && (call.staged === true || isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
-
-/** The origin of a workspace's files as far as it is known. */
-export type WorkspaceOrigin = Pick<SessionState, "workspace_received" | "workspace_sources" | "workspace_tainted">
-
-/** The sources of what a call that has run may have read of the workspace: empty where nothing in there is from outside. */
-export const readSources = (
-  { workspace_received, workspace_sources, workspace_tainted }: WorkspaceOrigin,
-  call: Pick<OpenCall, "name" | "staged">
-): ReadonlyArray<Source> => {
-  if (workspace_tainted && readsWorkspace(call)) return withSources([FILE], workspace_sources)
-  return workspace_received && readsReceived(call) ? [FILE] : []
 }
 
 /** Calls that one output may propose in a stored history; models may make fewer (MODEL_TOOL_CALLS_MAX). */
@@ -309,8 +235,14 @@ export const toolCallCommitted = (
     return Result.fail(`call ${payload.call_id} has an effect and was committed before`)
   if (call.confirm !== undefined && payload.approval_id === undefined)
     return Result.fail(`call ${payload.call_id} needs a person's approval and names none`)
-  const committed = withCall(state, lane, payload.call_id, { stage: "committed", committed_rev: rev })
-  return Result.succeed(withWriteOf(committed, call, laneOf(state, lane) ?? freshLane))
+  const change = {
+    stage: "committed",
+    committed_rev: rev,
+    ...(payload.writes === undefined ? {} : { writes: payload.writes }),
+    ...(payload.compares === undefined ? {} : { compares: payload.compares })
+  } as const
+  const committed = withCall(state, lane, payload.call_id, change)
+  return Result.succeed(withWriteOf(committed, { ...call, ...change }, laneOf(state, lane) ?? freshLane))
 }
 
 /** The outcomes of a call that was never committed: it was refused, its lane ended, or its deadline passed. */
@@ -330,7 +262,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     ...(payload.writes ?? []).map(({ after, path }): FileSeen => [path, after])
   ]
   const ran = call.stage === "committed"
-  const read = ran ? readSources(state, call) : []
+  const read = ran ? readSources(withPending(state, lanesWriting(state, call)), call) : []
   const isForeign = payload.untrusted === true || read.length > 0
   const after = isForeign ? brought(memory, [...(payload.sources ?? []), ...read], event) : memory
   const { label, sources, tainted } = after
@@ -353,7 +285,7 @@ export const toolResultCommitted = (state: SessionState, event: EventOf<"ToolRes
     ...(label === undefined ? {} : { label }),
     repetitions: repeated(memory.repetitions, call.digest, result, payload.status === "rejected")
   })
-  const marked = ran ? withWriteOf(next, call, { sources, tainted }, isKeptInFile(payload)) : next
+  const marked = ran ? withResultOf(next, call, { sources, tainted }, payload) : next
   const asks = call.report?.isQuestion === true && payload.status === "success" && lane !== EDGE
   if (asks && state.reports.length >= REPORTS_OWED_MAX) return Result.fail(REPORTS_FULL)
   const told = withReport(marked, call, event)

@@ -154,7 +154,8 @@ const STEPS: ReadonlyArray<Step> = [
   (state) => ({
     ...inAll(state, forgetNames, 0),
     past_sources: kindsOf(state.past_sources),
-    workspace_sources: kindsOf(state.workspace_sources)
+    workspace_sources: kindsOf(state.workspace_sources),
+    workspace_files: new Map([...state.workspace_files].map(([path, sources]) => [path, kindsOf(sources)]))
   })
 ]
 

@@ -19,6 +19,7 @@ import {
 import { brought } from "./labels.ts"
 import { coreOf, type Folded, freshLane, inWindow, move, withCore, withEdge } from "./lanes.ts"
 import { compactWindow } from "./compactWindow.ts"
+import { NO_FILES } from "./fileLabels.ts"
 import { fitState } from "./fitState.ts"
 import { noWork } from "./jobWork.ts"
 import { messageOf, withStep } from "./messageSteps.ts"
@@ -31,6 +32,7 @@ import { turnCancelled, withoutCarried } from "./turns.ts"
 import { REPORTS_OWED_MAX } from "./State.ts"
 import { SIGNALS_REMEMBERED_MAX } from "./snapshot.ts"
 import { costSum } from "./sums.ts"
+import { withReceived } from "./workspaceOrigin.ts"
 import { firstChars } from "./textEnds.ts"
 
 /** Why an event does not fit the state before it. */
@@ -54,6 +56,7 @@ export const initialState: SessionState = {
   workspace_tainted: false,
   workspace_sources: [],
   workspace_received: false,
+  workspace_files: NO_FILES,
   past_sources: [],
   ended: undefined
 }
@@ -101,7 +104,7 @@ const userMsg = (state: SessionState, event: EventOf<"UserMsg">): Folded => {
   return Result.map(move(ready, EDGE, "UserMsg"), (moved) =>
     inWindow(
       {
-        ...withEdge(paid(payload.cost_usd, moved), {
+        ...withEdge(withReceived(paid(payload.cost_usd, moved), payload), {
           turn: { kind: "turn", inbox_id: payload.inbox_id, dm: payload.dm, rev },
           step: 0,
           output_rev: 0,

@@ -26,7 +26,7 @@ export const REPETITIONS_REMEMBERED_MAX = 16
  * The version of the fold that made a state. It grows with every change of what the fold makes of the same events, or of how a state is written, so that
  * no state of another fold is ever continued. The golden histories of the tests turn red when it should have grown.
  */
-export const FOLD_VERSION = 16
+export const FOLD_VERSION = 17
 
 const Call = Schema.Struct({
   call_id: CallId,
@@ -43,7 +43,9 @@ const Call = Schema.Struct({
   ),
   writeback_rev: Schema.optionalKey(Rev),
   commits: Schema.optionalKey(Schema.Boolean),
-  staged: Schema.optionalKey(Schema.Boolean)
+  staged: Schema.optionalKey(Schema.Boolean),
+  writes: Schema.optionalKey(Schema.Array(Schema.String)),
+  compares: Schema.optionalKey(Schema.Boolean)
 })
 
 const references = Schema.Array(Schema.String).check(Schema.isMaxLength(SUMMARY_REFERENCES_MAX))
@@ -170,6 +172,7 @@ const State: Schema.Codec<SessionState, unknown> = Schema.toCodecJson(
     workspace_tainted: Schema.Boolean,
     workspace_sources: Sources,
     workspace_received: Schema.Boolean,
+    workspace_files: Schema.ReadonlyMap(Schema.String, Sources),
     past_sources: Sources,
     ended: Schema.UndefinedOr(Schema.String),
     carried: Schema.optionalKey(InboxId)

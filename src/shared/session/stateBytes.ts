@@ -89,10 +89,10 @@ export const laneBytes = (lane: EdgeLane | CoreLane): number => remembering(lane
 
 /** At least the bytes of a state as JSON; a few kilobytes above them for each lane. */
 export const stateBytes = (state: SessionState): number => {
-  const { cores, edge, message_steps, past_sources, reports, resumable, signals, workspace_sources } = state
+  const { cores, edge, message_steps, past_sources, reports, resumable, signals } = state
   let bytes = SESSION_REST_BYTES + laneBytes(edge)
   for (const core of cores.values()) bytes += laneBytes(core)
   for (const { core } of resumable.values()) bytes += laneBytes(core)
-  const lists = [message_steps, past_sources, reports, signals, workspace_sources]
+  const lists = [message_steps, past_sources, reports, signals, state.workspace_files, state.workspace_sources]
   return lists.reduce((total, list) => total + jsonBytes(list), bytes)
 }

@@ -33,7 +33,8 @@ describe("choir.fs.find", () => {
       assert.deepStrictEqual(all, {
         status: "success",
         summary: "3 files, the last changed first",
-        output: { paths: ["src/deep/b.ts", "c.ts", "src/a.ts"], truncated: false }
+        output: { paths: ["src/deep/b.ts", "c.ts", "src/a.ts"], truncated: false },
+        files: { shows: ["src/deep/b.ts", "c.ts", "src/a.ts"] }
       })
       assert.deepInclude((yield* find({ glob: "*.ts", path: "src/" })).output, { paths: ["src/deep/b.ts", "src/a.ts"] })
       assert.deepInclude((yield* find({ glob: "src/*.ts" })).output, { paths: ["src/a.ts"] })

@@ -43,7 +43,8 @@ describe("choir.fs.read", () => {
           sha256: HELLO_SHA256,
           truncated: false
         },
-        reads: [{ path: "file", sha256: HELLO_SHA256 }]
+        reads: [{ path: "file", sha256: HELLO_SHA256 }],
+        files: { shows: ["file"] }
       })
     })
   )

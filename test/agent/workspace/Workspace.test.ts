@@ -55,7 +55,7 @@ describe("Workspace", () => {
       Effect.fnUntraced(function* ({ workspace, root }) {
         const path = join(root, "a/b/c")
         const first = yield* workspace.update("a/b/c", put("hello"))
-        assert.deepStrictEqual(first, { path: "a/b/c", after: HELLO_SHA256 })
+        assert.deepStrictEqual(first, { path: "a/b/c", after: HELLO_SHA256, made: "a" })
         assert.strictEqual(statSync(path).mode & 0o777, 0o644)
         execFileSync("chmod", ["6750", path])
         const second = yield* workspace.update("a/b/c", (current) =>

@@ -8,7 +8,7 @@ import { appliedText } from "#src/choirctl/render/config.ts"
 import { problemsOf } from "#src/shared/config/configProblems.ts"
 import { coreList, eventLine, sessionTable, verificationText } from "#src/choirctl/render/sessions.ts"
 import { statusText } from "#src/choirctl/commands/status.ts"
-import { workspaceTable } from "#src/choirctl/commands/workspace.ts"
+import { trustedLine, workspaceTable } from "#src/choirctl/commands/workspace.ts"
 import { AGENT, detail, summary, systemStatus } from "../../support/fakeChoird.ts"
 
 describe("agentTable", () => {
@@ -161,6 +161,28 @@ describe("agentDetail", () => {
     for (const part of ["crashed", "the breaker opened", "bindings    none", "session     none"])
       assert.include(text, part)
     assert.notInclude(text, "LANE")
+  })
+})
+
+describe("labels of a workspace", () => {
+  const name = ResourceName.make("main")
+  const only_in = Array.from({ length: 22 }, (_, n) => ({ path: `notes/${n}.md`, sources: ["web:a.example"] as const }))
+  const label = { written_from: ["web:a.example"], only_in, received: true } as const
+
+  it("are counted in the list", () => {
+    const rows = [{ name, path: "/w/main", leased_by: null, label }]
+    assert.include(workspaceTable(rows, false), "files from people, 22 labelled paths: web:a.example")
+  })
+
+  it("are shown with where the text of each file is from, up to a limit", () => {
+    const text = trustedLine({ name, path: "/w/main", label })
+    assert.include(text, "\n  notes/0.md: a page of a.example\n")
+    assert.include(text, "\n  notes/19.md: a page of a.example\n  and 2 more\n")
+    assert.notInclude(text, "notes/20.md")
+    const odd = [{ path: "a\n\u202eb", sources: ["file", "file:bob"] as const }]
+    const shown = trustedLine({ name, path: "/w/main", label: { written_from: ["file:bob"], only_in: odd } })
+    assert.notMatch(shown, /\u202e|a\n/u)
+    assert.include(shown, ": a file that bob sent\n")
   })
 })
 

@@ -11,6 +11,7 @@ import { decide } from "#src/agent/arbiter/decide.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
+import { noTaint, sourcesOf, type Taint, taintAfter } from "#src/choird/memory/laneTaint.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { compactionLimit } from "#src/shared/session/compactWindow.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
@@ -31,7 +32,12 @@ const said = { purpose: "turn", model: "small", finish_reason: "stop", usage, la
 
 /** What is true of the disk and the lanes, told by nothing of the code under test. */
 interface Truth {
+  /** What may be in any file, and whether this session is known to have written it. */
   readonly disk: Set<Source>
+  isAnywhere: boolean
+  isOwn: boolean
+  /** What is in single files besides. */
+  readonly files: Map<string, Set<Source>>
   received: boolean
   edge: Set<Source>
   job: Set<Source> | undefined
@@ -46,16 +52,24 @@ interface Call {
   readonly staged?: boolean
   readonly anywhere?: boolean
   readonly brings?: Source
+  /** The one file that it reads or writes. */
+  readonly path?: string
+  /** It may write anything, and says in the end that it was this file. */
+  readonly compares?: string
 }
+
+const PATHS = ["a.md", "b/c.md"]
+const PHOTO = ".choirtmp/recv/photo-1.txt"
 
 const CALLS = {
   web: { name: "choir-web-fetch", effect: "none", reads: false, writes: false },
   read: { name: "choir-fs-read", effect: "none", reads: true, writes: false },
-  readReceived: { name: "choir-fs-read", effect: "none", reads: true, writes: false, staged: true },
+  readReceived: { name: "choir-fs-read", effect: "none", reads: true, writes: false, staged: true, path: PHOTO },
   find: { name: "choir-fs-find", effect: "none", reads: true, writes: false },
   write: { name: "choir-fs-write", effect: "workspace", reads: false, writes: true },
   edit: { name: "choir-fs-edit", effect: "workspace", reads: true, writes: true },
   exec: { name: "choir-exec", effect: "workspace", reads: true, writes: true, anywhere: true },
+  compared: { name: "choir-exec", effect: "workspace", reads: true, writes: true, anywhere: true, compares: "a.md" },
   ofImage: { name: "notes-keep", effect: "workspace", reads: true, writes: true, anywhere: true }
 } as const satisfies Readonly<Record<string, Call>>
 
@@ -69,6 +83,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
   const store = yield* EventStore
   let workspace_label = yield* labels.of(path)
   let state: SessionState = initialState
+  let taint: Taint = noTaint
   let sent = 0
 
   const give = (command: Command) => {
@@ -78,6 +93,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
     const before = talk.rev
     talk.commit(...events)
     state = Result.getOrThrow(foldAll(state, talk.events.slice(before)))
+    taint = talk.events.slice(before).reduce(taintAfter, taint)
     return talk.events.slice(before)
   }
   const propose = (lane: LaneId, name: string): CallId => {
@@ -94,15 +110,34 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
   }
   return {
     state: () => state,
+    /** The part of the fold that memory labels words by, which has to say the same. */
+    taint: () => taint,
     give,
     /** A call up to its result, or cut off in its middle. */
     call: (lane: LaneId, { brings, effect, name, ...more }: Call, ends = true) => {
       const call_id = propose(lane, name)
       const locks = ask(lane, call_id, name, { effect, staged: more.staged ?? false })
-      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true })
+      const { path } = more
+      const writes = path === undefined || !more.writes ? {} : { writes: [path] }
+      const compares = more.compares === undefined ? {} : { compares: true }
+      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true, ...writes, ...compares })
       const outside = brings === undefined ? {} : { untrusted: true, sources: [brings] }
       const status = ends ? "success" : "unknown_after_crash"
-      give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0, ...outside } })
+      const compared = ends && more.compares !== undefined ? { files: { changed: [more.compares] } } : {}
+      const files = path === undefined ? compared : { files: { shows: [path], changed: more.writes ? [path] : [] } }
+      give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0, ...outside }, ...files })
+    },
+    /** A call that has begun. */
+    begin: (lane: LaneId, { compares, effect, name }: Call) => {
+      const call_id = propose(lane, name)
+      const locks = ask(lane, call_id, name, { effect })
+      const compared = compares === undefined ? {} : { compares: true }
+      give({ type: "Grant", lane, call_id, locks, dirty: false, beside_jobs: true, ...compared })
+      return call_id
+    },
+    end: (lane: LaneId, call_id: CallId, more: Partial<Extract<Command, { type: "Result" }>>) => {
+      const status = more.files === undefined ? "unknown_after_crash" : "success"
+      give({ type: "Result", lane, call_id, result: { status, summary: "s", duration_ms: 0 }, ...more })
     },
     spawn: () => {
       const call_id = propose(EDGE, "choir-core-spawn")
@@ -122,7 +157,7 @@ const makeSession = Effect.fnUntraced(function* (talk: Talk, path: string) {
       assert.strictEqual(reply.action, "OK")
       sent = talk.rev
       state = Result.getOrThrow(decodeState(state.rev, FOLD_VERSION, JSON.parse(Result.getOrThrow(encodeState(state)))))
-      workspace_label = yield* labels.of(path)
+      workspace_label = yield* labels.of(path, talk.caller.session_id)
     })
   }
 })
@@ -135,7 +170,7 @@ const message = (inbox_id: number, files: boolean): Command => ({
     inbox_id: InboxId.make(String(inbox_id)),
     dm: ResourceName.make("desk"),
     text: "hi",
-    attachments: files ? [{ path: ".choirtmp/recv/photo-1.txt", name: "a", mime: "text/plain", bytes: 1 }] : [],
+    attachments: files ? [{ path: PHOTO, name: "a", mime: "text/plain", bytes: 1 }] : [],
     created_at: ""
   }
 })
@@ -163,15 +198,45 @@ const step = (session: Session, truth: Truth, random: () => number, site: Source
     return "compact"
   }
   const name = pick(random, Object.keys(CALLS) as ReadonlyArray<keyof typeof CALLS>)
-  const call: Call = name === "web" ? { ...CALLS.web, brings: site } : CALLS[name]
+  const known: Call = name === "web" ? { ...CALLS.web, brings: site } : CALLS[name]
+  const isOfOne = known.path === undefined && known.anywhere !== true && name !== "web"
+  const call: Call = isOfOne ? { ...known, path: pick(random, PATHS) } : known
   const ends = random() < 0.9
   session.call(lane, call, ends)
-  if (call.writes) add(truth.disk, mine)
-  if (call.reads && truth.disk.size > 0) add(mine, ["file", ...truth.disk])
+  if (call.writes && call.compares === undefined) written(truth, call.path, mine)
+  if (call.reads) add(mine, readIn(truth, call))
   if (truth.received && (call.staged === true || call.anywhere === true)) add(mine, ["file"])
   if (call.brings !== undefined) mine.add(call.brings)
-  if (call.writes) add(truth.disk, mine)
-  return `${name} on ${lane}${ends ? "" : ", cut off"}`
+  // What a command leaves outside of the workspace is known to be nowhere in it.
+  const told = ends && call.compares !== undefined ? [call.compares, "/tmp"] : [call.path]
+  if (call.writes) for (const path of told) written(truth, path, mine)
+  return `${name} of ${call.path ?? "anything"} on ${lane}${ends ? "" : ", cut off"}`
+}
+
+const readIn = ({ disk, files, isAnywhere }: Truth, { path }: Call): ReadonlyArray<Source> => {
+  const found = [...files].flatMap(([file, sources]) => (path === undefined || path === file ? [...sources] : []))
+  const isLabelled = isAnywhere || (path === undefined ? files.size > 0 : files.has(path))
+  return isLabelled ? ["file", ...disk, ...found] : []
+}
+
+/** A call that names no file may have written any. Once its session knows so, nothing is kept of single files. */
+const written = (truth: Truth, path: string | undefined, mine: ReadonlySet<Source>) => {
+  if (mine.size === 0) return
+  if (path === undefined || truth.isOwn) {
+    add(truth.disk, mine)
+    truth.isAnywhere = true
+    truth.isOwn = true
+    return
+  }
+  const sources = truth.files.get(path) ?? new Set<Source>()
+  add(sources, mine)
+  truth.files.set(path, sources)
+}
+
+/** In a stored label the files are not kept apart from what may be anywhere. */
+const stored = (truth: Truth) => {
+  if (!truth.isAnywhere) return
+  for (const sources of truth.files.values()) add(truth.disk, sources)
 }
 
 const compare = (session: Session, truth: Truth, where: string) => {
@@ -180,6 +245,7 @@ const compare = (session: Session, truth: Truth, where: string) => {
     const memory = laneOf(session.state(), lane)
     assert.strictEqual(memory?.tainted, expected.size > 0, `${where}: ${lane}`)
     assert.sameMembers([...(memory?.sources ?? [])], [...expected], `${where}: ${lane}`)
+    assert.sameMembers([...sourcesOf(session.taint(), lane)], [...expected], `${where}: ${lane} in memory`)
   }
 }
 
@@ -188,25 +254,37 @@ const lives = Effect.fnUntraced(function* (seed: number) {
   const { config } = yield* (yield* ConfigStore).current
   const path = config.workspaces["main" as ResourceName]?.path ?? ""
   yield* (yield* WorkspaceLabels).drop(path)
-  const truth: Truth = { disk: new Set(), received: false, edge: new Set(), job: undefined }
+  const truth: Truth = {
+    disk: new Set(),
+    isAnywhere: false,
+    isOwn: false,
+    files: new Map(),
+    received: false,
+    edge: new Set(),
+    job: undefined
+  }
   const done: Array<string> = []
   for (let n = 1; n <= SESSIONS; n += 1) {
     truth.edge = new Set()
     truth.job = undefined
+    truth.isOwn = false
     const session = yield* makeSession(yield* newTalk, path)
     const files = random() < 0.2
     session.give(message(1, files))
     truth.received ||= files
+    if (files) truth.files.set(PHOTO, new Set<Source>(["file:desk"]))
     done.push(`session ${n}${files ? " with a file" : ""}`)
     for (let count = 0; count < STEPS; count += 1) {
       done.push(step(session, truth, random, `web:s${n}.example`))
       if (random() < 0.15) {
         yield* session.restart
+        stored(truth)
         done.push("restart")
       }
       compare(session, truth, `seed ${seed}: ${done.join("; ")}`)
     }
     yield* session.restart
+    stored(truth)
   }
   assert.isAtMost(truth.disk.size, SOURCES_MAX)
 })
@@ -236,7 +314,7 @@ describeStores("labels of a workspace", (it) => {
       session.call(EDGE, CALLS.write)
       yield* session.restart
       const label = yield* labels.of(path)
-      assert.deepStrictEqual(label, { written_from: ["web:s.example"], received: true })
+      assert.deepStrictEqual(label, { written_from: ["file:desk", "web:s.example"], received: true })
       // A session from before labels were kept has none either.
       yield* labels.drop(path)
       assert.deepStrictEqual(yield* labels.of(path), {})
@@ -248,9 +326,43 @@ describeStores("labels of a workspace", (it) => {
       const later = yield* makeSession(yield* newTalk, path)
       later.give(message(1, false))
       later.call(EDGE, CALLS.read)
-      assert.deepStrictEqual(laneOf(later.state(), EDGE)?.sources, ["file", "web:s.example"])
+      assert.deepStrictEqual(laneOf(later.state(), EDGE)?.sources, ["file", "file:desk", "web:s.example"])
       yield* labels.drop(path)
     }).pipe(Effect.provide(stores))
+  )
+
+  it.effect(
+    "count what a command under way may write as written, but for its own session, until its result says what it wrote",
+    () =>
+      Effect.gen(function* () {
+        const { config } = yield* (yield* ConfigStore).current
+        const path = config.workspaces["main" as ResourceName]?.path ?? ""
+        const labels = yield* WorkspaceLabels
+        yield* labels.drop(path)
+        const talk = yield* newTalk
+        const session = yield* makeSession(talk, path)
+        session.give(message(1, false))
+        session.call(EDGE, { ...CALLS.web, brings: "web:s.example" })
+        session.spawn()
+        const exec = session.begin(EDGE, CALLS.compared)
+        yield* session.restart
+        const { session_id } = talk.caller
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: ["web:s.example"] })
+        assert.deepStrictEqual(yield* labels.of(path, session_id), {})
+        session.call(CORE, { ...CALLS.read, path: "clean.md" })
+        assert.includeMembers([...(laneOf(session.state(), CORE)?.sources ?? [])], ["file"])
+        session.end(EDGE, exec, { files: { changed: ["a.md"] } })
+        yield* session.restart
+        const sources: ReadonlyArray<Source> = ["web:s.example"]
+        const only_in = ["a.md", "/tmp"].map((each) => ({ path: each, sources }))
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: sources, only_in })
+        // One that a crash cut off may have written anything.
+        const cut = session.begin(EDGE, CALLS.compared)
+        session.end(EDGE, cut, {})
+        yield* session.restart
+        assert.deepStrictEqual(yield* labels.of(path), { written_from: ["web:s.example", "file"] })
+        yield* labels.drop(path)
+      }).pipe(Effect.provide(stores))
   )
 
   it.effect("are those of the folder, by whatever path it is configured", () =>

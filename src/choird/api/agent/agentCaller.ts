@@ -20,7 +20,7 @@ export const words = (text: string) => text.slice(0, AGENT_WORDS_CHARS_MAX).toWe
 
 /** An agent's share of a configuration, with how its jobs ended of late, and what is known of the files of its workspace. */
 export const shareOf = Effect.fnUntraced(function* (
-  { agent_id }: Caller,
+  { agent_id, session_id }: Pick<Caller, "agent_id"> & Partial<Pick<Caller, "session_id">>,
   config: Config,
   bindings: Parameters<typeof agentConfig>[1]
 ) {
@@ -28,7 +28,7 @@ export const shareOf = Effect.fnUntraced(function* (
   const runs = yield* Runs
   const profiles = yield* databaseDefect(runs.history(agent_id))
   const path = workspacePath(config, bindings.workspace)
-  const workspace_label = path === undefined ? {} : yield* databaseDefect(labels.of(path))
+  const workspace_label = path === undefined ? {} : yield* databaseDefect(labels.of(path, session_id))
   return {
     ...(yield* withOfflineAddress(agentConfig(config, bindings, agent_id))),
     ...(Object.keys(profiles).length === 0 ? {} : { profiles }),
