@@ -8,7 +8,7 @@ import { type ChatCompletion, type ChatRequest, OFFLINE_MODEL, textOf } from "./
 import { asksToRemember, type Exchange, turnOf } from "./Conversation.ts"
 import { type Instruction, parseInstructions } from "./Instruction.ts"
 import { keepMemory, MEMORY_DELTA, SESSION_SUMMARY, sumUp } from "./keepMemory.ts"
-import { memorySentence, reportSentence, smallTalk } from "./smallTalk.ts"
+import { reportSentence, smallTalk } from "./smallTalk.ts"
 import { type ToolResult, clip, needsReading, sentence } from "./ToolResult.ts"
 
 /** Tool calls that the offline model puts into one reply. */
@@ -123,7 +123,7 @@ const LOST = "I stopped here: the conversation does not show my calls as I made 
 /** Goes through the steps until one needs a call; answers with what all of them gave otherwise. */
 const followAll = (turn: Turn, text: string): { readonly ask: ReadonlyArray<Call> } | { readonly answer: string } => {
   const { ignored, steps } = parseInstructions(text)
-  if (steps.length === 0) return { answer: turn.recalled.length > 0 ? memorySentence(turn.recalled) : smallTalk(text) }
+  if (steps.length === 0) return { answer: smallTalk(text, turn.recalled) }
   const exchanges = turn.results.length
   const jobs = steps.filter((step) => step.kind === "job")
   const lines: Array<string | undefined> = []

@@ -41,8 +41,8 @@ const compute = (left: number, operator: string, right: number): string => {
   }
 }
 
-/** The answer to a message that holds no instruction. */
-export const smallTalk = (message: string): string => {
+/** The answer to a greeting, a sum or a question about the model; undefined for any other message. */
+const plainAnswer = (message: string): string | undefined => {
   const text = message.trim()
   const sum = SUM.exec(text)
   if (sum?.[1] !== undefined && sum[2] !== undefined && sum[3] !== undefined) {
@@ -51,12 +51,16 @@ export const smallTalk = (message: string): string => {
   if (/^(?:help|what can you do|what are you|who are you)\b/iu.test(text)) return HELP
   return /^(?:hi|hello|hey|say hello in one sentence|good (?:morning|evening|afternoon))\b/iu.test(text)
     ? GREETING
-    : SENTENCE
+    : undefined
 }
 
 /** The answer to a sentence for which the prompt shows something of long-term memory. */
-export const memorySentence = (lines: ReadonlyArray<string>): string =>
+const memorySentence = (lines: ReadonlyArray<string>): string =>
   clip(`I remember:\n${lines.join("\n")}`, OFFLINE_MODEL_SUMMARY_CHARS_MAX)
+
+/** The answer to a message that holds no instruction; of what memory showed for it where it is no small talk. */
+export const smallTalk = (message: string, recalled: ReadonlyArray<string> = []): string =>
+  plainAnswer(message) ?? (recalled.length > 0 ? memorySentence(recalled) : SENTENCE)
 
 /** The first of `keys` that a JSON report, or a text of `key: value` lines, has a value for. */
 const reportField = (text: string, json: unknown, keys: ReadonlyArray<string>): string | undefined => {

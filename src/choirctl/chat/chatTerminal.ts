@@ -254,6 +254,8 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const { after, clock, first, state } = makePrompt(agent_id, editor, color)
   let stopping = false
   let warned = false
+  /** The newest reason of the agent's status. That of an agent which runs is no trouble: its messages say what is. */
+  let reason: string | null = null
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
   const isBusy = () => own.areOpen() || state().reporting || !IDLE.has(state().edge)
@@ -270,7 +272,11 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
     }
     const ends = news.type === "message" && endsTurn(news)
     if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
-    if (news.type === "agent" && news.reason !== null) yield* dim(`${agent_id} is ${news.status}: ${news.reason}`)
+    if (news.type === "agent") {
+      const isNews = news.status !== "running" && news.reason !== reason
+      reason = news.reason
+      if (isNews && reason !== null) yield* dim(`${agent_id} is ${news.status}: ${reason}`)
+    }
     yield* after(news)
     if (!isBusy() || ends) stopping = false
   })
