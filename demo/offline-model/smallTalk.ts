@@ -58,7 +58,7 @@ const plainAnswer = (message: string): string | undefined => {
 const memorySentence = (lines: ReadonlyArray<string>): string =>
   clip(`I remember:\n${lines.join("\n")}`, OFFLINE_MODEL_SUMMARY_CHARS_MAX)
 
-/** The answer to a message that holds no instruction; of what memory showed for it where it is no small talk. */
+/** The answer to a message that holds no instruction; else from what memory showed for it. */
 export const smallTalk = (message: string, recalled: ReadonlyArray<string> = []): string =>
   plainAnswer(message) ?? (recalled.length > 0 ? memorySentence(recalled) : SENTENCE)
 

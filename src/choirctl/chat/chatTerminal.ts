@@ -254,7 +254,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const { after, clock, first, state } = makePrompt(agent_id, editor, color)
   let stopping = false
   let warned = false
-  /** The newest reason of the agent's status. That of an agent which runs is no trouble: its messages say what is. */
+  /** The newest reason of the agent's status. An agent that runs says by its messages what is wrong. */
   let reason: string | null = null
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
