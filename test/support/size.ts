@@ -50,6 +50,8 @@ export const SIZE = {
   configKills: of(5, 20),
   /** Kills of a process that sends a mail. */
   mailKills: asSet("CHOIR_MAIL_KILLS", of(8, 1000)),
+  /** Histories of one fact each, that sessions tell, correct and forget. */
+  factHistories: asSet("CHOIR_FACT_HISTORIES", of(15, 1000)),
   /** Mails of the folder that is searched. */
   mailsOfFolder: of(1000, 10_000),
   /** Seconds for which twenty people write fifty messages a second. */

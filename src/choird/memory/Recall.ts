@@ -159,8 +159,15 @@ const rankIn = Effect.fnUntraced(function* (
   const about = new Map<string, WordFit>(ids.map((id) => [id, wordFit(terms, lexemes.get(id) ?? NO_WORDS)]))
   const near = new Map<string, number>(vectors.map(({ id, score }) => [id, score]))
   const documents = yield* readDocuments(scope, ids)
+  const weight = terms.reduce((sum, term) => sum + term.weight, 0)
   return {
-    ranked: rank(documents, { words, vectors }, (id) => aboutOf(about.get(id) ?? NO_FIT, near.get(id)), now_ms, limit),
+    ranked: rank(
+      documents,
+      { words, weight, vectors },
+      (id) => aboutOf(about.get(id) ?? NO_FIT, near.get(id)),
+      now_ms,
+      limit
+    ),
     about
   }
 })

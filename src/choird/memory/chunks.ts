@@ -15,7 +15,7 @@ import { isTainted, noTaint, sourcesOf, Taint, taintAfter, taintAfterUnknown, to
 import { splitText, tailOf } from "./textParts.ts"
 
 /** Estimated tokens of a chunk with its header: from the first number on it ends where something new begins, and it never has more than the second. */
-export const CHUNK_TOKENS_MIN = 200
+export const CHUNK_TOKENS_MIN = 250
 export const CHUNK_TOKENS_MAX = 400
 /** Tokens of a header. */
 const HEADER_TOKENS_MAX = 40

@@ -1,12 +1,14 @@
-/** How candidates of several searches become one list: rank fusion, a little for what is new, and no two hits that say the same. Pure. */
+/** How candidates of several searches become one list: a sum of scores, a little for what is new, and no two hits that say the same. Pure. */
 import type { Candidate, FoundDocument } from "./searchRows.ts"
 import { DAY_MS } from "#src/shared/days.ts"
 import { isPair, wordsOfText } from "./textWords.ts"
 
-/** Reciprocal rank fusion: how much the first ranks stand out. */
-const RRF_K = 10
-/** How much a rank by words counts beside one by vectors: over real talks words find more than a small model's vectors. */
-const WORDS_WEIGHT = 1.5
+/** How much a vector counts beside the words: over real talks words find more than a small model's vectors. */
+const VECTORS_WEIGHT = 0.5
+/** The share of a query's words below which the best match is not a good one, so that the vectors decide. */
+const MATCH_MIN = 0.6
+/** Cosines that differ by less than this are about the same. */
+const SPREAD_MIN = 0.1
 /** How much more the newest counts than the oldest, and after how many days half of that is gone. */
 const RECENCY = 0.1
 const RECENCY_DAYS = 30
@@ -42,17 +44,20 @@ const isAboutSame = (a: About, b: About): boolean => a.tells && Math.abs(a.simil
 /** The candidates of both halves of a search, the best first. */
 export interface Lists {
   readonly words: ReadonlyArray<Candidate>
+  /** The weight of all words of the query, by which their candidates are scored. */
+  readonly weight: number
   readonly vectors: ReadonlyArray<Candidate>
 }
 
-/** The weighted sum of reciprocal ranks, by document. */
-const fuse = ({ vectors, words }: Lists): ReadonlyMap<string, number> => {
+/** The weighted sum of both scores, by document. Scores rather than ranks: one document may fit far better than the next, or hardly better. */
+const fuse = ({ vectors, weight, words }: Lists): ReadonlyMap<string, number> => {
   const scores = new Map<string, number>()
-  const add = (list: ReadonlyArray<Candidate>, weight: number) => {
-    for (const [rank, { id }] of list.entries()) scores.set(id, (scores.get(id) ?? 0) + weight / (RRF_K + rank + 1))
-  }
-  add(words, WORDS_WEIGHT)
-  add(vectors, 1)
+  const add = (id: string, score: number) => scores.set(id, (scores.get(id) ?? 0) + score)
+  const most = Math.max(words[0]?.score ?? 0, MATCH_MIN * weight)
+  for (const { id, score } of words) add(id, score / most)
+  const farthest = vectors.at(-1)?.score ?? 0
+  const spread = Math.max((vectors[0]?.score ?? 0) - farthest, SPREAD_MIN)
+  for (const { id, score } of vectors) add(id, (VECTORS_WEIGHT * (score - farthest)) / spread)
   return scores
 }
 
@@ -81,7 +86,8 @@ const weighed = (documents: ReadonlyArray<FoundDocument>, scores: ReadonlyMap<st
 
 /** Takes what fits best and differs from what was already taken. */
 const diverse = (ranked: ReadonlyArray<Ranked>, limit: number): ReadonlyArray<Ranked> => {
-  const best = ranked[0]?.score ?? 1
+  const first = ranked[0]?.score ?? 0
+  const best = first > 0 ? first : 1
   const words = new Map(ranked.map(({ document }) => [document.id, wordsIn(document.text)]))
   const of = ({ document }: Ranked) => words.get(document.id) ?? new Set<string>()
   const left = [...ranked]

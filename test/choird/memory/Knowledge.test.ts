@@ -9,12 +9,12 @@ import { Knowledge, KnowledgeFull, type NewFact, VALUES_MAX } from "#src/choird/
 import { describeEngines } from "../../support/engines.ts"
 import { makeMemory, vectorsOf } from "../../support/memoryRows.ts"
 import { seeded } from "../../support/seeded.ts"
-import { isFull } from "../../support/size.ts"
+import { SIZE } from "../../support/size.ts"
 import { newAgent } from "../../support/stores.ts"
 
-/** Histories of one key each, and their steps. */
-const HISTORIES = isFull ? 1000 : 15
+/** Steps of one history, and how many histories one agent has. */
 const STEPS = 8
+const HISTORIES_OF_AGENT = 100
 
 const CITY = FactKey.make("user.city")
 
@@ -174,8 +174,9 @@ describeEngines("Knowledge", (it) => {
     "holds exactly what was told, corrected and deleted by racing sessions, through writes that are cut off",
     () =>
       Effect.gen(function* () {
-        const { agent_id, knowledge } = yield* opened
-        for (let seed = 1; seed <= HISTORIES; seed += 1) {
+        let { agent_id, knowledge } = yield* opened
+        for (let seed = 1; seed <= SIZE.factHistories; seed += 1) {
+          if (seed % HISTORIES_OF_AGENT === 0) ({ agent_id, knowledge } = yield* opened)
           const random = seeded(seed)
           const key = FactKey.make(`history.k${seed}`)
           const told: Array<string> = []

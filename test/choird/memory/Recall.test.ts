@@ -16,7 +16,7 @@ import { describeEngines } from "../../support/engines.ts"
 import { addAllWords, makeMemory, writeChunk } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
-const [AGENT, OPEN, CLOSED, FAR] = [newAgent(), newAgent(), newAgent(), newAgent()]
+const [AGENT, OPEN, CLOSED, FAR, RARE] = [newAgent(), newAgent(), newAgent(), newAgent(), newAgent()]
 const [entry] = Object.values(CONFIG.agents)
 
 const servicesOf = (provider: "local" | "off") =>
@@ -28,7 +28,7 @@ const servicesOf = (provider: "local" | "off") =>
         Effect.map(
           makeHome({
             ...CONFIG,
-            agents: { [AGENT]: entry, [OPEN]: entry, [CLOSED]: entry, [FAR]: entry },
+            agents: { [AGENT]: entry, [OPEN]: entry, [CLOSED]: entry, [FAR]: entry, [RARE]: entry },
             memory: { cross_read: [OPEN] },
             embedding: { provider }
           }),
@@ -107,19 +107,25 @@ describeEngines("Searches of agents' memory", (it) => {
     }).pipe(Effect.provide(servicesOf("off")))
   )
 
-  it.effect("shows a note for one rare word among others, and for none that many documents have", () =>
-    Effect.gen(function* () {
-      const agent_id = newAgent()
-      yield* makeMemory(agent_id)
-      yield* writeChunk(agent_id, "Ada: Merganser moved his practice to the harbour")
-      for (let n = 0; n < 12; n += 1) yield* writeChunk(agent_id, `Ada: the weather of week ${n} was fine`)
-      const ask = yield* asking
-      const said = { tokens_max: 600, shown_from: Rev.make(1) }
-      const note = (text: string) => Effect.map(ask("recall", { ...said, text }, agent_id), texts)
-      assert.include(String(yield* note("Any news from Merganser?")), "harbour")
-      assert.deepStrictEqual(yield* note("Explain how weather satellites work"), [])
-    }).pipe(Effect.provide(servicesOf("off")))
-  )
+  for (const [provider, agent_id] of [
+    ["off", newAgent()],
+    ["local", RARE]
+  ] as const)
+    it.effect(`shows a note for one rare word among others, and for none that many documents have (${provider})`, () =>
+      Effect.gen(function* () {
+        yield* makeMemory(agent_id)
+        yield* writeChunk(agent_id, "Ada: Merganser moved his practice to the harbour")
+        for (let n = 0; n < 12; n += 1) yield* writeChunk(agent_id, `Ada: the weather of week ${n} was fine`)
+        assert.isUndefined(yield* (yield* EmbeddingQueue).drain)
+        const ask = yield* asking
+        const said = { tokens_max: 600, shown_from: Rev.make(1) }
+        const note = (text: string) => ask("recall", { ...said, text }, agent_id)
+        const shown = yield* note("Any news from Merganser?")
+        assert.include(String(texts(shown)), "harbour")
+        assert.strictEqual(shown.output["ranked_by"], provider === "off" ? "words" : "hybrid")
+        assert.deepStrictEqual(texts(yield* note("Explain how weather satellites work")), [])
+      }).pipe(Effect.provide(servicesOf(provider)))
+    )
 
   it.effect("prefers the newer of two texts only where both have the same words of the query", () =>
     Effect.gen(function* () {

@@ -22,7 +22,7 @@ import {
   postgresDatabase,
   temporaryFolder
 } from "../../support/engines.ts"
-import type { MemoryWork } from "./killedMemory.ts"
+import type { FactStep, MemoryWork } from "./killedMemory.ts"
 import { makeMemory, writeFact } from "../../support/memoryRows.ts"
 import type { Where } from "../../support/migrator.ts"
 import { isFull } from "../../support/size.ts"
@@ -115,12 +115,21 @@ const embedding = (model: string, dimensions: number, endpoint: string) => ({
   embedding: { provider: "openai", model, dimensions, endpoint, secret: KEY }
 })
 
+/** Facts that are told, corrected, deleted and told again. */
+const TOLD: ReadonlyArray<FactStep> = Array.from({ length: 12 }, (_, step) => {
+  const key = `told.${step % 3}`
+  return step % 4 === 2 ? { key } : { key, text: `value ${step}` }
+})
+
 /** The statements at which a life must have died somewhere, by what they do. */
 const STEPS = {
   chunk: /INSERT INTO .*memory_documents/u,
   promote: /memory_tier = 'long_term'/u,
   embed: /INSERT INTO .*memory_embeddings/u,
   "re-embed": /DELETE FROM .*memory_embeddings/u,
+  tell: /INSERT INTO .*knowledge_documents/u,
+  correct: /UPDATE .*knowledge_documents.* superseded_by/u,
+  delete: /UPDATE .*knowledge_documents.* valid_to/u,
   forget: /DELETE FROM choir_control\.forgets/u
 }
 
@@ -149,11 +158,13 @@ const survives = (
         agent: AGENT,
         ...(words === undefined ? {} : { words })
       })
-    const file = join(yield* temporaryFolder, "statements")
+    const folder = yield* temporaryFolder
+    const file = join(folder, "statements")
+    const told = (name: string) => ({ facts: { file: join(folder, name), steps: TOLD } })
     let killed = 0
     for (const [number, stage] of stages.entries()) {
-      assert.strictEqual(yield* lives({ ...stage, where: whole }), 0)
-      killed += yield* lives({ ...stage, where: cut, dies: { file, passes: PASSES } })
+      assert.strictEqual(yield* lives({ ...stage, ...told("whole"), where: whole }), 0)
+      killed += yield* lives({ ...stage, ...told("cut"), where: cut, dies: { file, passes: PASSES } })
       const of = (where: Where) => contents.pipe(Effect.provide(storesOn(where)), Effect.scoped)
       const [expected, found] = [yield* of(whole), yield* of(cut)]
       assert.deepStrictEqual(found, expected, `stage ${number}`)
@@ -192,7 +203,7 @@ const copyDatabase = (where: Where) =>
     return copy
   })
 
-const lose = "lose and double nothing of chunks, vectors, promotions, re-embeddings and orders to forget"
+const lose = "lose and double nothing of chunks, facts, vectors, promotions, re-embeddings and orders to forget"
 const { kind } = oneEngine()
 
 if (isFull || kind === "embedded")

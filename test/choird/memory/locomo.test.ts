@@ -47,6 +47,9 @@ interface Talk {
   readonly at_ms: number
 }
 
+const wordsOf = ({ blip_caption, speaker, text }: typeof Turn.Type): string =>
+  `${speaker}: ${text}${blip_caption === undefined ? "" : ` (a picture: ${blip_caption})`}`
+
 /** `1:47 pm on 18 May, 2023`. */
 const timeOf = (text: string): number => Date.parse(text.replace(/^(.*?) (am|pm) on (.*)$/u, "$3 $1 $2 UTC"))
 
@@ -63,7 +66,7 @@ const talksOf = (conversation: Readonly<Record<string, unknown>>): ReadonlyArray
 const chunksOf = ({ at_ms, turns }: Talk): ReadonlyArray<Chunk> => {
   let state = noChunks
   const chunks: Array<Chunk> = []
-  for (const [index, { blip_caption, speaker, text }] of turns.entries()) {
+  for (const [index, turn] of turns.entries()) {
     const event: ChoirEvent = {
       v: 2,
       rev: Rev.make(index + 1),
@@ -74,7 +77,7 @@ const chunksOf = ({ at_ms, turns }: Talk): ReadonlyArray<Chunk> => {
       payload: {
         inbox_id: InboxId.make("1"),
         dm: ResourceName.make("me"),
-        text: `${speaker}: ${text}${blip_caption === undefined ? "" : ` (a picture: ${blip_caption})`}`,
+        text: wordsOf(turn),
         attachments: []
       }
     }
@@ -118,7 +121,9 @@ interface Score {
   readonly tokens: number
 }
 
-/** The share of a question's evidence in the first hits. */
+const onOneLine = (text: string): string => text.replaceAll(/\s+/gu, " ").trim()
+
+/** The share of a question's evidence that the texts of the first hits have whole. */
 const scoresOf = Effect.fnUntraced(function* (
   agent: AgentId,
   { evidence = [], question }: typeof Question.Type,
@@ -131,9 +136,10 @@ const scoresOf = Effect.fnUntraced(function* (
     Effect.map(
       search({ store: "session", mode, query: question.slice(0, 500), limit: most, agent, cross: false }),
       ({ hits }): Score => {
-        const shown = hits.map(({ first_rev = 1, last_rev = 0, session_id }) => {
+        const shown = hits.map(({ session_id, text }) => {
           const turns = talks.find((talk) => talk.session_id === session_id)?.turns ?? []
-          return turns.slice(first_rev - 1, last_rev).map(({ dia_id }) => dia_id)
+          const line = onOneLine(text)
+          return turns.filter((turn) => line.includes(onOneLine(wordsOf(turn)))).map(({ dia_id }) => dia_id)
         })
         return {
           mode,
