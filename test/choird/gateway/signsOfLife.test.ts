@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, PubSub, Queue, Redacted, Stream } from "effect"
+import { Deferred, Effect, Layer, PubSub, Queue, Redacted, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
@@ -50,7 +50,7 @@ const setUp = Effect.gen(function* () {
   )
   const started = Effect.forkScoped({ startImmediately: true })
   const pace = { message: Effect.void, sign: Effect.void, hold: () => Effect.void }
-  const chat = { dm: PHONE, user_id: USER_ID, chat_id: USER_ID, pace }
+  const chat = { dm: PHONE, user_id: USER_ID, chat_id: USER_ID, pace, left: yield* Deferred.make<void>() }
   yield* showTyping(chat).pipe(Effect.provide(services), started)
   yield* showDrafts(chat).pipe(Effect.provide(services), started)
   // Everything runs in memory, so that after a turn of the clock all that was due is done.
