@@ -1,6 +1,6 @@
 /** The first sign of life at Telegram, by the clock of the test: no timer stands between a message that the agent's queue took and the bot's first actions. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Effect, Layer, PubSub, Queue, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, PubSub, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { InboxId } from "#schema/Ids.ts"
 import { ChatSettings } from "#src/choird/gateway/ChatSettings.ts"
@@ -43,7 +43,13 @@ const setUp = Effect.gen(function* () {
     lifecycle
   )
   const services = yield* Layer.build(Presence.layer.pipe(Layer.provideMerge(stores)))
-  const chat = { dm: PHONE, user_id: USER_ID, chat_id: USER_ID, pace: makePaces()(USER_ID) }
+  const chat = {
+    dm: PHONE,
+    user_id: USER_ID,
+    chat_id: USER_ID,
+    pace: makePaces()(USER_ID),
+    left: Deferred.makeUnsafe<void>()
+  }
   yield* Effect.all([showTyping(chat), showReactions(chat), showDrafts(chat)], { concurrency: "unbounded" }).pipe(
     Effect.provideContext(services),
     Effect.forkScoped({ startImmediately: true })

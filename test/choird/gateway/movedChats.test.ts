@@ -1,12 +1,13 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { ResourceName } from "#schema/Ids.ts"
 import { asConfigured } from "#src/choird/gateway/movedChats.ts"
 
 const pace = { message: Effect.void, sign: Effect.void, hold: () => Effect.void }
+const left = Deferred.makeUnsafe<void>()
 const chats = [
-  { dm: ResourceName.make("family"), user_id: "-5", chat_id: "-1005", pace },
-  { dm: ResourceName.make("phone"), user_id: "1", chat_id: "1", pace }
+  { dm: ResourceName.make("family"), user_id: "-5", chat_id: "-1005", pace, left },
+  { dm: ResourceName.make("phone"), user_id: "1", chat_id: "1", pace, left }
 ]
 const group = { chat_id: "-1005", writer: "Ada", addressed: true }
 

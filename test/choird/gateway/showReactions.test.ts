@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, PubSub, Queue, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, PubSub, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { InboxId } from "#schema/Ids.ts"
 import { DatabaseAway } from "#src/choird/database/DatabaseAway.ts"
@@ -69,7 +69,13 @@ const setUp = Effect.gen(function* () {
   // Everything runs in memory, so that after a turn of the clock all that was due is done.
   const settle = Effect.repeat(TestClock.adjust(0), { times: 20 })
   const life = Effect.gen(function* () {
-    const chat = { dm: PHONE, user_id: USER_ID, chat_id: USER_ID, pace: makePaces()(USER_ID) }
+    const chat = {
+      dm: PHONE,
+      user_id: USER_ID,
+      chat_id: USER_ID,
+      pace: makePaces()(USER_ID),
+      left: Deferred.makeUnsafe<void>()
+    }
     const fiber = yield* Effect.forkScoped(Effect.provide(showReactions(chat), services), { startImmediately: true })
     yield* settle
     return fiber
