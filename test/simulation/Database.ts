@@ -25,6 +25,11 @@ import { APPEND_RETRY_MS } from "#src/choird/sessions/EventStore.ts"
 
 export const AGENT = AgentId.make("sim")
 const DM = ResourceName.make("me")
+/** A second person of the same agent. */
+const OTHER_DM = ResourceName.make("us")
+
+/** The DM in which a message was written: two people write in turn. */
+export const dmOf = (inbox_id: string): ResourceName => (Number(inbox_id) % 2 === 0 ? OTHER_DM : DM)
 
 /** Events after which a state is written down; few, so that most recoveries begin with one. */
 const SNAPSHOT_EVENTS = 20
@@ -81,7 +86,8 @@ interface SignalRow {
 export interface OutboxRow {
   readonly source_id: string
   readonly kind: "reply" | "notice" | "report"
-  readonly in_reply_to: string | undefined
+  /** Where what it answers was written; what answers no message goes to the first person. */
+  readonly dm: ResourceName
   delivered: boolean
 }
 
@@ -249,7 +255,7 @@ export class Database {
           id,
           signal: {
             ...says,
-            dm: DM,
+            dm: dmOf(says.inbox_id),
             text,
             attachments: [],
             created_at,
@@ -334,7 +340,8 @@ export class Database {
     }
     if (event.event_type !== "AgentMessage" || event.payload.text === undefined) return
     const { in_reply_to, kind } = event.payload
-    this.outbox.push({ source_id: `${session_id}:${event.rev}`, kind, in_reply_to, delivered: false })
+    const dm = in_reply_to === undefined ? DM : dmOf(in_reply_to)
+    this.outbox.push({ source_id: `${session_id}:${event.rev}`, kind, dm, delivered: false })
   }
 
   /** What an agent is told when the database is away. */

@@ -4,7 +4,7 @@ import type { ChoirEvent, EventOf } from "#schema/Event.ts"
 import { chainedText, genesis, nextDigest } from "#src/shared/events/hashChain.ts"
 import { foldAll, initialState } from "#src/shared/session/fold.ts"
 import { AnswerRules } from "./AnswerRules.ts"
-import type { SessionTable, StoredRow } from "./Database.ts"
+import { dmOf, type SessionTable, type StoredRow } from "./Database.ts"
 import { isAskedAgain } from "./emptyReply.ts"
 import { fingerprint } from "./fingerprint.ts"
 import { JobRules } from "./JobRules.ts"
@@ -58,6 +58,8 @@ export class StoreChecks {
   readonly #signals = new Set<string>()
   readonly #stops = new Map<string, number>()
   readonly #reports = new Map<string, number>()
+  /** The messages in whose turns jobs were begun, by the ids of the jobs' names in their sessions. */
+  readonly #askedJobs = new Map<string, string>()
   /** How often a delivery may have come twice: choird died, or did not hear or note that it was accepted. */
   #excused = 0
 
@@ -153,11 +155,19 @@ export class StoreChecks {
       case "ToolCallCommitted":
         if (!this.intents.has(event.payload.call_id)) this.intents.set(event.payload.call_id, session.epoch)
         return
+      case "CoreStarted": {
+        const { inbox_id } = session.state.cores.get(event.payload.job_name) ?? {}
+        const key = `${session.session_id} ${event.payload.job_name}`
+        if (inbox_id === undefined) this.#askedJobs.delete(key)
+        else this.#askedJobs.set(key, inbox_id)
+        return
+      }
       case "CoreStopped":
         return count(this.#stops, session.session_id)
       case "AgentMessage": {
         this.#spoken++
         const { in_reply_to = "", kind } = event.payload
+        this.#place(session, event)
         if (kind === "report") count(this.#reports, session.session_id)
         if (kind !== "reply") return
         if (this.#answered.has(in_reply_to)) throw new Violation("I11", `message ${in_reply_to} got two replies`)
@@ -177,6 +187,15 @@ export class StoreChecks {
       default:
         return
     }
+  }
+
+  /** N2: what is told of a job goes to the person who asked for it. */
+  #place({ session_id }: SessionTable, { payload, rev }: EventOf<"AgentMessage">): void {
+    if (payload.job === undefined) return
+    const asked = this.#askedJobs.get(`${session_id} ${payload.job}`)
+    const told = this.#world.database.outbox.find(({ source_id }) => source_id === `${session_id}:${rev}`)
+    if (asked !== undefined && told !== undefined && told.dm !== dmOf(asked))
+      throw new Violation("N2", `a line on the job ${payload.job} of ${dmOf(asked)} goes to ${told.dm}`)
   }
 
   /** T2: an order ends the turn that it names, and no other. */

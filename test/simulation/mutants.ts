@@ -13,6 +13,7 @@ import { SKILL_MUTANTS } from "./skillMutants.ts"
 import { RIVAL_MUTANTS } from "./rivalMutants.ts"
 import { SLOT_MUTANTS } from "./slotMutants.ts"
 import { LABEL_MUTANTS } from "./labelMutants.ts"
+import { MEMORY_MUTANTS } from "./memoryMutants.ts"
 import { STOP_MUTANTS } from "./stopMutants.ts"
 import type { Edit } from "./patchSources.ts"
 
@@ -395,6 +396,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   ...RIVAL_MUTANTS,
   ...CLOCK_MUTANTS,
   ...LABEL_MUTANTS,
+  ...MEMORY_MUTANTS,
   ...STOP_MUTANTS,
   ...REQUEST_MUTANTS,
   ...ANSWER_MUTANTS,

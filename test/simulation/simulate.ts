@@ -12,6 +12,7 @@ import { EPOCH_MS, Kernel, Violation } from "./Kernel.ts"
 import { Ledger } from "./Ledger.ts"
 import { Locks } from "./Locks.ts"
 import { Machine } from "./Machine.ts"
+import { Memory } from "./Memory.ts"
 import { Network } from "./Network.ts"
 import { People } from "./People.ts"
 import { Provider } from "./Provider.ts"
@@ -133,6 +134,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
     io: io.places,
     seconds: kernel.seconds()
   })
+  const memory = new Memory(world)
   const stackTraceLimit = Error.stackTraceLimit
   if (options.stacks !== true) Error.stackTraceLimit = 0
   try {
@@ -149,6 +151,7 @@ export const simulate = (seed: number, options: Options = {}): Outcome => {
       kernel.runUntil(EPOCH_MS + 1000 * second)
       invariants.second()
       hoarder?.second()
+      if (choird.process !== undefined) memory.second()
       if (io.struck && second > calm && invariants.isSettled()) break
     }
     invariants.end()

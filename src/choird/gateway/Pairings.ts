@@ -94,11 +94,17 @@ const refuse = (kind: PairingRefused["kind"], reason: string, hint: string) =>
 const usualDms = ({ agents }: Config, agent_id: AgentId | undefined): ReadonlyArray<ResourceName> =>
   agent_id !== undefined && Object.hasOwn(agents, agent_id) ? dmList(agents[agent_id]?.defaults.dm) : []
 
+/** A DM at a console, as `agent init` makes one where no other is free. A group takes its place. */
+const isConsole = ({ dms, gateways }: Config, name: ResourceName) => {
+  const at = dms[name]?.gateway
+  return at !== undefined && gateways[at]?.type === "console"
+}
+
 /** A group has an agent of its own, since everybody who writes there takes part in the agent's one conversation. */
 const groupProblem = (config: Config, { admin, gateway, group, name }: PairDm, agent_id: AgentId | undefined) => {
   const known = usualDms(config, agent_id)
   const groups = known.filter((dm) => isGroup(config, dm))
-  const people = known.filter((dm) => !isGroup(config, dm))
+  const people = known.filter((dm) => !isGroup(config, dm) && !isConsole(config, dm))
   const own = `choirctl agent init ${name}-agent, then choirctl dm pair ${name} --gateway ${gateway}`
   if (group !== true)
     return groups.length === 0
@@ -141,8 +147,8 @@ const makeBind = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ admin, agent_id, gateway, group, name }: PairDm, user_id: string) {
     const who = group === true ? "This group is" : "You are"
     const first = group === true ? "Mention me or reply to me, and" : "Write to"
-    const { agents } = (yield* config.current).config
-    const earlier = agent_id === undefined ? [] : dmList(agents[agent_id]?.defaults.dm)
+    const { config: running } = yield* config.current
+    const earlier = usualDms(running, agent_id).filter((dm) => group !== true || !isConsole(running, dm))
     const dm = [...earlier, name]
     yield* edits.apply(`gateway:${gateway}/${name}`, [
       { path: ["dms", name], value: { gateway, user_id, ...(admin ? { admin } : {}) } },
@@ -150,8 +156,8 @@ const makeBind = Effect.gen(function* () {
         ? []
         : [{ path: ["agents", agent_id, "defaults", "dm"], value: dm.length === 1 ? name : dm }])
     ])
-    const running = agent_id === undefined ? undefined : yield* Effect.option(lifecycle.view(agent_id))
-    const isUp = running !== undefined && Option.isSome(running) && running.value.status === "running"
+    const view = agent_id === undefined ? undefined : yield* Effect.option(lifecycle.view(agent_id))
+    const isUp = view !== undefined && Option.isSome(view) && view.value.status === "running"
     const tell = (part: string, text: string) =>
       outbox.tell({
         gateway,
@@ -164,8 +170,9 @@ const makeBind = Effect.gen(function* () {
       })
     if (agent_id === undefined) return yield* tell("done", `${who} in, as ${name}. No agent is here yet.`)
     if (!isUp) return yield* tell("done", `${who} in, as ${name}. ${agent_id} is not running at the moment.`)
-    const { bindings } = running.value
-    const also = bindings === null ? {} : withDm(bindings, name)
+    const { bindings } = view.value
+    const kept = bindings === null ? {} : withDm(bindings, name)
+    const also = group === true && kept.dm !== undefined ? { dm } : kept
     const restarted = yield* Effect.result(lifecycle.restart(agent_id, also))
     return yield* tell(
       "done",

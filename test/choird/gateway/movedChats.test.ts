@@ -4,9 +4,10 @@ import { ResourceName } from "#schema/Ids.ts"
 import { asConfigured } from "#src/choird/gateway/movedChats.ts"
 
 const pace = { message: Effect.void, sign: Effect.void, hold: () => Effect.void }
+const left = Deferred.makeUnsafe<void>()
 const chats = [
-  { dm: ResourceName.make("family"), user_id: "-5", chat_id: "-1005", pace, left: Deferred.makeUnsafe<void>() },
-  { dm: ResourceName.make("phone"), user_id: "1", chat_id: "1", pace, left: Deferred.makeUnsafe<void>() }
+  { dm: ResourceName.make("family"), user_id: "-5", chat_id: "-1005", pace, left },
+  { dm: ResourceName.make("phone"), user_id: "1", chat_id: "1", pace, left }
 ]
 const group = { chat_id: "-1005", writer: "Ada", addressed: true }
 

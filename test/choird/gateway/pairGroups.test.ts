@@ -27,9 +27,10 @@ const config = Schema.decodeUnknownSync(Config)({
   dms: {
     phone: { gateway: "bot", user_id: "1", admin: true },
     tablet: { gateway: "bot", user_id: "3" },
-    club: { gateway: "bot", user_id: "-5" }
+    club: { gateway: "bot", user_id: "-5" },
+    fresh: { gateway: "terminal", user_id: "local", admin: true }
   },
-  agents: { helper: agent(["phone", "tablet"]), clan: agent(), host: agent("club") }
+  agents: { helper: agent(["phone", "tablet"]), clan: agent(), host: agent("club"), fresh: agent("fresh") }
 })
 const FAMILY: PairDm = {
   name: ResourceName.make("family"),
@@ -91,6 +92,15 @@ describe("a group's pairing", () => {
         ])
         assert.isFalse(yield* inGroup("1", typed(code), PHONE))
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("takes the place of the console that `agent init` gave its agent", () =>
+    Effect.gen(function* () {
+      const { edits, inGroup, offer } = yield* setUp
+      const { code } = yield* offer({ ...FAMILY, agent_id: AgentId.make("fresh") })
+      assert.isTrue(yield* inGroup("1", code, PHONE))
+      assert.deepInclude(edits, { path: ["agents", "fresh", "defaults", "dm"], value: "family" })
     }).pipe(Effect.scoped)
   )
 

@@ -50,7 +50,7 @@ const setUp = Effect.gen(function* () {
   )
   const started = Effect.forkScoped({ startImmediately: true })
   const pace = { message: Effect.void, sign: Effect.void, hold: () => Effect.void }
-  const chat = { dm: PHONE, user_id: USER_ID, chat_id: USER_ID, pace, left: Deferred.makeUnsafe<void>() }
+  const chat = { dm: PHONE, user_id: USER_ID, chat_id: USER_ID, pace, left: yield* Deferred.make<void>() }
   yield* showTyping(chat).pipe(Effect.provide(services), started)
   yield* showDrafts(chat).pipe(Effect.provide(services), started)
   // Everything runs in memory, so that after a turn of the clock all that was due is done.
