@@ -1,11 +1,11 @@
-/** The tables of docs/reliability.md: each test that a defect's row names is there, so that a renamed test is not lost. */
+/** The tables of docs/evidence/reliability.md: each test that a defect's row names is there, so that a renamed test is not lost. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { parsed, type SyntaxNode, walk } from "../support/syntax.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
-const page = readFileSync(join(ROOT, "docs/reliability.md"), "utf8")
+const page = readFileSync(join(ROOT, "docs/evidence/reliability.md"), "utf8")
 const [, findings = ""] = page.split("## Defects that a review found")
 
 /** The cells of each row of the tables with a test column. */
@@ -43,8 +43,10 @@ const templateText = (node: SyntaxNode): string =>
     .map(({ value }) => value.cooked)
     .join("…")
 
-it("docs/security.md has each file of the attacks that tests run, and each that it has is there", () => {
-  const [, attacks = ""] = readFileSync(join(ROOT, "docs/security.md"), "utf8").split("## Attacks that tests run")
+it("docs/evidence/security.md has each file of the attacks that tests run, and each that it has is there", () => {
+  const [, attacks = ""] = readFileSync(join(ROOT, "docs/evidence/security.md"), "utf8").split(
+    "## Attacks that tests run"
+  )
   const [table = ""] = attacks.split("\n## ")
   const told = [...table.matchAll(/^\| `([\w.]+\.test\.ts)`/gmu)].map(([, name = ""]) => name)
   const files = readdirSync(join(ROOT, "test/adversary")).filter((name) => name.endsWith(".test.ts"))

@@ -1,4 +1,4 @@
-/** docs/requirements.md: each cited id has an entry there, and each entry names tests and headings that exist. */
+/** docs/evidence/requirements.md: each cited id has an entry there, and each entry names tests and headings that exist. */
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,7 +10,7 @@ const NUMBERLESS = ["src", "schema", "test", "demo", "tools", "bench", "docs"]
 const REQUIREMENTS = 110
 
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8")
-const page = read("docs/requirements.md")
+const page = read("docs/evidence/requirements.md")
 
 /** The text of each entry by its id: `- <a id="r12"></a>**R12** …` and the list below it. */
 const entries = new Map(
@@ -45,7 +45,7 @@ const slug = (heading: string): string =>
     .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
     .replaceAll(" ", "-")
 
-describe("docs/requirements.md", () => {
+describe("docs/evidence/requirements.md", () => {
   it("has one entry for each requirement", () => {
     assert.deepStrictEqual(
       [...entries.keys()],
@@ -89,8 +89,10 @@ describe("docs/requirements.md", () => {
   })
 
   it("links to headings that exist", () => {
-    for (const [, file = "", anchor] of page.matchAll(/\]\(([\w.-]+\.md)(?:#([\w-]+))?\)/gu)) {
-      const headings = [...read(`docs/${file}`).matchAll(/^#+ (.+)$/gmu)].map(([, heading = ""]) => slug(heading))
+    for (const [, file = "", anchor] of page.matchAll(/\]\(([\w./-]+\.md)(?:#([\w-]+))?\)/gu)) {
+      const headings = [...read(join("docs/evidence", file)).matchAll(/^#+ (.+)$/gmu)].map(([, heading = ""]) =>
+        slug(heading)
+      )
       if (anchor !== undefined) assert.include(headings, anchor, file)
     }
   })

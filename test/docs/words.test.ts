@@ -86,7 +86,7 @@ const ROOMS = [
 ]
 
 /** Pages whose tables repeat texts of tests. */
-const QUOTED_TABLES: ReadonlySet<string> = new Set(["docs/invariants.md"])
+const QUOTED_TABLES: ReadonlySet<string> = new Set(["docs/evidence/invariants.md"])
 
 const blank = (text: string) => text.replaceAll(/[^\n]/gu, " ")
 

@@ -80,7 +80,7 @@ interface Shown {
   readonly reason: string | null
 }
 
-/** Prints a figure for docs/reliability.md, where somebody asks for one. */
+/** Prints a figure for docs/evidence/reliability.md, where somebody asks for one. */
 const figure = <E>(what: string, of: Effect.Effect<number, E>) =>
   Effect.tap(of, (value) =>
     Effect.sync(() => {

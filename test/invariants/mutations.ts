@@ -1,6 +1,6 @@
 /**
  * What breaks each invariant: one text of one source that holds it, and what stands there instead. The tests have to notice, by the
- * words of `red`; docs/invariants.md lists them.
+ * words of `red`; docs/evidence/invariants.md lists them.
  */
 
 export interface Mutation {

@@ -1,4 +1,4 @@
-/** The table of packages in docs/security.md says what the package has, and why. */
+/** The table of packages in docs/evidence/security.md says what the package has, and why. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,7 +7,9 @@ import { packageFolder } from "#src/shared/files/packageFolder.ts"
 const text = (name: string) => readFileSync(join(packageFolder, name), "utf8")
 
 const rows = [
-  ...text("docs/security.md").matchAll(/^\| `([^`]+)` +\| (\d+\.\d+\.\d+) +\| (\S+) +\| (.+?) +\| (.+?) +\|$/gmu)
+  ...text("docs/evidence/security.md").matchAll(
+    /^\| `([^`]+)` +\| (\d+\.\d+\.\d+) +\| (\S+) +\| (.+?) +\| (.+?) +\|$/gmu
+  )
 ]
 
 /** Packages below them that read what servers send. */

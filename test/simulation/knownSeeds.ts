@@ -5,7 +5,7 @@ import { hunts } from "./hunts.ts"
 import type { Mutant } from "./Mutant.ts"
 import { print } from "./print.ts"
 
-const DOCS = join(import.meta.dirname, "../../docs/simulation.md")
+const DOCS = join(import.meta.dirname, "../../docs/evidence/simulation.md")
 /** Seeds within which each planted bug has to be found. */
 const HUNTED_SEEDS_MAX = 500
 

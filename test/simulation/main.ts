@@ -14,7 +14,7 @@ Runs the agent and choird's stores in simulated time, with faults that a seed de
   --workers N        processes; one for each core unless said
   --log FILE         keeps what came of each seed; with a file of the same run, only the seeds that it lacks are run
   --regressions      what once failed
-  --mutant A,B       with a planted bug (docs/simulation.md), each in turn: the first seed that finds it
+  --mutant A,B       with a planted bug (docs/evidence/simulation.md), each in turn: the first seed that finds it
   --fresh N          with --mutant: its known seed, then N seeds from --from on, counted
   --known-seeds      every planted bug by its known seed; rewrites the seeds that miss theirs
   --io-faults        one scenario with a fault at each of its inputs and outputs: --kind K, --mix, --from N, --only N, --every N

@@ -51,8 +51,8 @@ describe("planted bugs", () => {
     assert.deepStrictEqual(lost, [])
   })
 
-  it("are all named in docs/simulation.md, which names no others", () => {
-    const page = readFileSync(join(ROOT, "docs/simulation.md"), "utf8")
+  it("are all named in docs/evidence/simulation.md, which names no others", () => {
+    const page = readFileSync(join(ROOT, "docs/evidence/simulation.md"), "utf8")
     const tables = page.slice(page.indexOf("## Planted bugs"), page.indexOf("## What it found"))
     const named = new Set(
       tables

@@ -9,7 +9,7 @@ import { OUTSIDE_TEXT, walkUnderRaces } from "../../support/workspace.ts"
 import { dockerSuite } from "./dockerRig.ts"
 import { SIZE } from "../../support/size.ts"
 
-/** `PATHS=100000 SWAPS=100000` are the figures of docs/security.md. */
+/** `PATHS=100000 SWAPS=100000` are the figures of docs/evidence/security.md. */
 const { containerPaths: PATHS, swaps: SWAPS } = SIZE
 const TEST_MS_MAX = 300_000 + 10 * Math.max(PATHS, SWAPS)
 
