@@ -73,19 +73,19 @@ export class Memory {
     known.state = write(state)
   }
 
-  /** K1: no word from outside is in a chunk that may be shown unasked. K2: no words are in two chunks as new ones. */
+  /** Z1: no word from outside is in a chunk that may be shown unasked. Z2: no words are in two chunks as new ones. */
   #add({ chunks }: Remembered, more: ReadonlyArray<Chunk>): void {
     for (const chunk of more) {
       const { first_rev, lane, part, text, untrusted } = chunk
       if (!untrusted && hasOutside(text))
-        throw new Violation("K1", `text from outside may be shown unasked: ${text.slice(0, 200)}`)
+        throw new Violation("Z1", `text from outside may be shown unasked: ${text.slice(0, 200)}`)
       if (chunks.some((other) => other.lane === lane && other.first_rev === first_rev && other.part === part))
-        throw new Violation("K2", `the words of event ${first_rev} of ${lane} are in two chunks`)
+        throw new Violation("Z2", `the words of event ${first_rev} of ${lane} are in two chunks`)
       chunks.push(chunk)
     }
   }
 
-  /** K2: and all that people wrote is in one. */
+  /** Z2: and all that people wrote is in one. */
   #whole({ events, session_id }: SessionTable, { chunks }: Remembered, until: number): void {
     for (const { event } of events.slice(0, until)) {
       if (event.event_type !== "UserMsg" || !MESSAGE.test(event.payload.text)) continue
@@ -95,7 +95,7 @@ export class Memory {
         ({ first_rev, lane, last_rev, text }) =>
           lane === EDGE && first_rev <= rev && rev <= last_rev && text.includes(words)
       )
-      if (!isThere) throw new Violation("K2", `"${words}" of ${session_id} is in no chunk`)
+      if (!isThere) throw new Violation("Z2", `"${words}" of ${session_id} is in no chunk`)
     }
   }
 }

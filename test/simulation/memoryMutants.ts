@@ -8,7 +8,7 @@ export const MEMORY_MUTANTS: ReadonlyArray<Mutant> = [
     find: "const tainted = isTainted(before.taint, lane) || isTainted(after, lane)",
     replace: "const tainted = isTainted(before.taint, lane) && isTainted(after, lane)",
     knownSeed: 3,
-    breaks: ["K1"]
+    breaks: ["Z1"]
   },
   {
     name: "window-chunked-twice",
@@ -16,7 +16,7 @@ export const MEMORY_MUTANTS: ReadonlyArray<Mutant> = [
     find: "{ ...kept, open: [], ...(end === undefined ? {} : { before: end }) }",
     replace: "{ ...kept, open: open.slice(0, -1), ...(end === undefined ? {} : { before: end }) }",
     knownSeed: 2,
-    breaks: ["K2"]
+    breaks: ["Z2"]
   },
   {
     name: "open-words-lost-at-a-restart",
@@ -32,7 +32,7 @@ export const MEMORY_MUTANTS: ReadonlyArray<Mutant> = [
       }
     ],
     knownSeed: 1,
-    breaks: ["K2"]
+    breaks: ["Z2"]
   },
   {
     name: "line-on-a-job-to-somebody-else",
