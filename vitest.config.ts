@@ -9,7 +9,15 @@ const FULL = process.env["CHOIR_TEST_SIZE"] === "full" ? [] : ["test/**/*.full.t
  * program from it, and to write to its memory afterwards, takes many times as long as from a small one. So tests that start many programs are apart.
  */
 const GROUPS: ReadonlyArray<readonly [name: string, ...foldersAndFiles: ReadonlyArray<string>]> = [
-  ["approvals", "choird/approvals", "choird/agents", "choird/reconfiguration", "choird/rehearsals"],
+  [
+    "approvals",
+    "choird/approvals",
+    "choird/proposals",
+    "choird/skillimports",
+    "choird/agents",
+    "choird/reconfiguration",
+    "choird/trials"
+  ],
   ["programs", "choird/images", "choird/repos", "choird/runtime", "choird/main.test.ts", "agent/git", "agent/process"],
   ["systems", "adversary", "chaos", "docs", "e2e", "invariants", "library", "living", "siege", "simulation", "tools"],
   ["choirctl", "choirctl", "demo", "mutate", "support"],

@@ -3,12 +3,12 @@
  * (docs/operating.md). Each task locks the home, so that no choird starts meanwhile.
  */
 import { Context, Effect, Layer, Runtime, Schema, Stream } from "effect"
-import { ConfigStore } from "./config/ConfigStore.ts"
-import { Backup } from "./database/Backup.ts"
-import { configuredDatabase } from "./database/configuredDatabase.ts"
-import { Database } from "./database/Database.ts"
-import { migrate, NEWEST } from "./database/Migrations.ts"
-import { type Restoration, restore } from "./database/restore.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { Backup } from "#src/choird/database/Backup.ts"
+import { configuredDatabase } from "#src/choird/database/configuredDatabase.ts"
+import { Database } from "#src/choird/database/Database.ts"
+import { migrate, NEWEST } from "#src/choird/database/Migrations.ts"
+import { type Restoration, restore } from "#src/choird/database/restore.ts"
 import { lockHome } from "./HomeLock.ts"
 
 /** The report of a task on standard error, one JSON document a line. */

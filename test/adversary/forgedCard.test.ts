@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AgentId } from "#schema/Ids.ts"
-import { messageParts } from "#src/choird/gateway/messageParts.ts"
+import { messageParts } from "#src/choird/telegram/messageParts.ts"
 import { sentName } from "#src/choird/gateway/sentName.ts"
 import { chatText } from "#src/choird/queues/chatText.ts"
 import { seenText } from "#src/shared/text/seenText.ts"

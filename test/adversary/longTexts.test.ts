@@ -8,7 +8,7 @@ import { richText } from "#src/agent/notion/toMarkdown.ts"
 import { spokenText } from "#src/agent/session/AnswerVoice.ts"
 import { isKnownAddress } from "#src/agent/tools/knownAddresses.ts"
 import { grantOf } from "#src/choird/approvals/grantWords.ts"
-import { markedText } from "#src/choird/gateway/markedText.ts"
+import { markedText } from "#src/choird/telegram/markedText.ts"
 import { messageTriggers } from "#src/agent/arbiter/skillTriggers.ts"
 import { withoutEnd } from "#src/shared/text/withoutEnd.ts"
 

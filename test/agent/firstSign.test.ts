@@ -1,6 +1,6 @@
 /**
  * How soon choird knows what a person waits to see: that edge works on the message, and the first words of the answer. By the clock of the test, so
- * that only the agent's own waits count; what channels do with it is in test/choird/gateway/firstSign.test.ts and OperatorChat.test.ts.
+ * that only the agent's own waits count; what channels do with it is in test/choird/telegram/firstSign.test.ts and OperatorChat.test.ts.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"

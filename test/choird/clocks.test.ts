@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { makePaces } from "#src/choird/gateway/Pace.ts"
+import { makePaces } from "#src/choird/telegram/Pace.ts"
 import { settableClock } from "../support/settableClock.ts"
 import { allowed, looksAtTimeOfDay, type TimeOfDay } from "../support/timeOfDay.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { chatCommands, HELP_TOPICS, type HelpTopic, mayGive, steeringWords } from "#schema/ChatCommand.ts"
-import { menuOf, readCommand } from "#src/choird/gateway/readCommand.ts"
+import { menuOf, readCommand } from "#src/choird/chatcommands/readCommand.ts"
 import { session } from "#src/choirctl/commands/session.ts"
 
 /** The commands of all topics of help. */

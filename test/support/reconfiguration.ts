@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
-import { ConfigWriter } from "#src/choird/approvals/ConfigWriter.ts"
+import { ConfigWriter } from "#src/choird/reconfiguration/ConfigWriter.ts"
 import { refuse } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 

@@ -25,8 +25,8 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { agentDelete } from "./agentDelete.ts"
-import { agentId } from "./flags/arguments.ts"
-import { briefFlag } from "./flags/briefFlag.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
+import { briefFlag } from "#src/choirctl/commands/flags/briefFlag.ts"
 
 const resource = (name: string, description: string) =>
   Flag.String(name).pipe(

@@ -10,7 +10,7 @@ import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { configPath, root } from "#src/choirctl/terminal/root.ts"
 import { decodeFile } from "#src/shared/config/decode.ts"
-import { agentId } from "./flags/arguments.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
 import { removeEntry } from "./removeEntry.ts"
 
 /** An agent that runs holds what it is bound to, so it is stopped first, at a point of its own. */

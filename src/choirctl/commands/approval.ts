@@ -9,7 +9,7 @@ import { confirm } from "#src/choirctl/terminal/questions.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
-import { onlyAgent } from "./flags/arguments.ts"
+import { onlyAgent } from "#src/choirctl/commands/flags/arguments.ts"
 
 const approvalId = Argument.String("approval-id").pipe(
   Argument.withDescription("Approval id from choirctl approval list"),

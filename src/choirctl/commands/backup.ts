@@ -11,7 +11,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { VERSION } from "#src/shared/program/version.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
-import { requirePlace } from "./flags/arguments.ts"
+import { requirePlace } from "#src/choirctl/commands/flags/arguments.ts"
 
 /** The limit of a file without a passphrase. */
 const UNPROVED =

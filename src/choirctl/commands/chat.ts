@@ -10,7 +10,7 @@ import { eraseLine, withProgress } from "#src/choirctl/terminal/print.ts"
 import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { jsonText, safeText } from "#src/choirctl/terminal/text.ts"
-import { agentId } from "./flags/arguments.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
 
 /** Standard input of `choirctl chat`, in one line. */
 export const CHAT_LINE_BYTES_MAX = 512 * 1024

@@ -11,7 +11,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { requireFile, requirePlace } from "./flags/arguments.ts"
+import { requireFile, requirePlace } from "#src/choirctl/commands/flags/arguments.ts"
 
 interface MigrationReport {
   readonly running: boolean

@@ -15,7 +15,7 @@ import { gatewayState } from "#src/choirctl/render/gateways.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { applyEntries } from "./applyConfig.ts"
-import { secretFlag } from "./flags/secretFlag.ts"
+import { secretFlag } from "#src/choirctl/commands/flags/secretFlag.ts"
 import { removeEntry } from "./removeEntry.ts"
 
 /** Bytes of a bot's token on standard input. */

@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { GrantId } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { onlyAgent } from "./flags/arguments.ts"
+import { onlyAgent } from "#src/choirctl/commands/flags/arguments.ts"
 import type { GrantSummary } from "#schema/Grant.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 

@@ -28,8 +28,8 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { isLoopback } from "#src/shared/config/offlineEndpoint.ts"
 import { unmappedRoot } from "#src/shared/docker/dockerInfo.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
-import { briefFlag } from "./flags/briefFlag.ts"
-import { givenPrice, modelFlags } from "./flags/modelFlags.ts"
+import { briefFlag } from "#src/choirctl/commands/flags/briefFlag.ts"
+import { givenPrice, modelFlags } from "#src/choirctl/commands/flags/modelFlags.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {

@@ -33,7 +33,7 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { jsonText } from "#src/choirctl/terminal/text.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { agentId, sessionOf } from "./flags/arguments.ts"
+import { agentId, sessionOf } from "#src/choirctl/commands/flags/arguments.ts"
 
 const isDocument = Schema.is(DocumentId)
 const isKey = Schema.is(FactKey)

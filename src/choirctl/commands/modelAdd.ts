@@ -18,8 +18,8 @@ import { onHome } from "#src/shared/files/homeFolder.ts"
 import { apiAddress, apiNamedBy } from "#src/shared/wire/apiAddress.ts"
 import { applyEntries } from "./applyConfig.ts"
 import type { ChosenKey } from "./chosenKey.ts"
-import { givenPrice, modelFlags } from "./flags/modelFlags.ts"
-import { secretFlag } from "./flags/secretFlag.ts"
+import { givenPrice, modelFlags } from "#src/choirctl/commands/flags/modelFlags.ts"
+import { secretFlag } from "#src/choirctl/commands/flags/secretFlag.ts"
 import { SECRET_BYTES_MAX } from "./secret.ts"
 
 const flags = {

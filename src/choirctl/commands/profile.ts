@@ -6,7 +6,7 @@ import { ask } from "#src/choirctl/client/ask.ts"
 import { profileTable, profileText } from "#src/choirctl/render/runs.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { agentId } from "./flags/arguments.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
 
 const list = Command.make(
   "list",

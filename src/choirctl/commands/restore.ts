@@ -13,7 +13,7 @@ import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeLine, safeText } from "#src/choirctl/terminal/text.ts"
 import { onHome } from "#src/shared/files/homeFolder.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { requireFile } from "./flags/arguments.ts"
+import { requireFile } from "#src/choirctl/commands/flags/arguments.ts"
 
 /** A backup in one line, before somebody decides about it. */
 const foundText = (file: string, { manifest }: Found): string =>

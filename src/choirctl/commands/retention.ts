@@ -10,7 +10,7 @@ import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { bytesText } from "#src/shared/text/bytesText.ts"
 import { plural } from "#src/shared/text/counts.ts"
-import { reasoning, sessionName, sessionOf } from "./flags/arguments.ts"
+import { reasoning, sessionName, sessionOf } from "#src/choirctl/commands/flags/arguments.ts"
 
 interface Exported {
   readonly path: string

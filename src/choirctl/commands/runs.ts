@@ -5,7 +5,7 @@ import { SkillName } from "#schema/Skill.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { jobRunTable, skillRunTable } from "#src/choirctl/render/runs.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
-import { agentId } from "./flags/arguments.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
 
 const last = Flag.Int("last").pipe(
   Flag.filter(

@@ -15,7 +15,7 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { safeText } from "#src/choirctl/terminal/text.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { toolNames, toolsFlag } from "./flags/toolsFlag.ts"
+import { toolNames, toolsFlag } from "#src/choirctl/commands/flags/toolsFlag.ts"
 
 /** A tool's name and the separators between several. */
 

@@ -15,7 +15,7 @@ import { gateReport, unreadableReport } from "#src/shared/image/skillGate.ts"
 import { boundsText, gradeText, beginsText } from "#src/shared/image/skillReportText.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
 import { IMAGE_SKILLS_MAX } from "#src/shared/limits.ts"
-import { toolNames, toolsFlag } from "./flags/toolsFlag.ts"
+import { toolNames, toolsFlag } from "#src/choirctl/commands/flags/toolsFlag.ts"
 
 /** The result of checking a file. `problems` keep the file from being read. */
 interface CheckedSkill extends SkillReport {

@@ -11,7 +11,7 @@ import { print } from "#src/choirctl/terminal/print.ts"
 import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { exportLosses, skillMarkdown } from "#src/choirctl/render/skillMarkdown.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
-import { agentId } from "./flags/arguments.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
 
 export const exported = Command.make(
   "export",

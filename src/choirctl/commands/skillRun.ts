@@ -11,8 +11,8 @@ import { EXIT, Unsuccessful } from "#src/choirctl/terminal/failure.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
-import { inputOf } from "./flags/inputOf.ts"
-import { sessionName, sessionOf } from "./flags/arguments.ts"
+import { inputOf } from "#src/choirctl/commands/flags/inputOf.ts"
+import { sessionName, sessionOf } from "#src/choirctl/commands/flags/arguments.ts"
 
 const skill = Argument.String("skill").pipe(
   Argument.withDescription("Skill name from choirctl skill list"),

@@ -16,8 +16,8 @@ import { safeLine } from "#src/choirctl/terminal/text.ts"
 import { readSkillFile } from "#src/shared/image/skillFile.ts"
 import { SKILL_FILE } from "#src/shared/image/skillFolder.ts"
 import { MANIFEST_BYTES_MAX } from "#src/shared/image/toolManifest.ts"
-import { inputOf } from "./flags/inputOf.ts"
-import { agentFlag, agentOf, inputFlag } from "./flags/tryFlags.ts"
+import { inputOf } from "#src/choirctl/commands/flags/inputOf.ts"
+import { agentFlag, agentOf, inputFlag } from "#src/choirctl/commands/flags/tryFlags.ts"
 
 /** The skill file at a path, or the SKILL.md of the folder there. */
 const fileAt = Effect.fnUntraced(function* (path: string) {

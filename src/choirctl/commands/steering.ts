@@ -18,7 +18,7 @@ import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { readInput, withoutLineEnd } from "#src/choirctl/terminal/input.ts"
 import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { SIGNAL_WAIT_MS_MAX } from "#src/shared/limits.ts"
-import { sessionName, sessionOf } from "./flags/arguments.ts"
+import { sessionName, sessionOf } from "#src/choirctl/commands/flags/arguments.ts"
 import { CHAT_LINE_BYTES_MAX } from "./chat.ts"
 
 /** The words that a chat has for the same orders. */

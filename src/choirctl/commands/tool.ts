@@ -10,9 +10,9 @@ import { print, withProgress } from "#src/choirctl/terminal/print.ts"
 import { confirm, yesFlag } from "#src/choirctl/terminal/questions.ts"
 import { safeLine, table } from "#src/choirctl/terminal/text.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
-import { agentId } from "./flags/arguments.ts"
-import { inputOf } from "./flags/inputOf.ts"
-import { agentFlag, agentOf, inputFlag } from "./flags/tryFlags.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
+import { inputOf } from "#src/choirctl/commands/flags/inputOf.ts"
+import { agentFlag, agentOf, inputFlag } from "#src/choirctl/commands/flags/tryFlags.ts"
 
 const toolTable = (rows: ReadonlyArray<ToolSummary>, color: boolean): string =>
   table(

@@ -7,7 +7,7 @@ import { ResourceName } from "#schema/Ids.ts"
 import { ask } from "#src/choirctl/client/ask.ts"
 import { print } from "#src/choirctl/terminal/print.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
-import { agentId } from "./flags/arguments.ts"
+import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
 
 const voiceTable = (rows: ReadonlyArray<ModelSummary>, color: boolean): string =>
   rows.length === 0

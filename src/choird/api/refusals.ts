@@ -21,7 +21,7 @@ import type { SessionUnknown } from "#src/choird/sessions/readLog.ts"
 import type { NewerEvents } from "#src/choird/sessions/newerEvents.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import { defectWords } from "#src/shared/defects.ts"
-import type { SkillRefused } from "#src/choird/approvals/SkillRefused.ts"
+import type { SkillRefused } from "#src/choird/skillimports/SkillRefused.ts"
 import type { TrialRefused } from "#src/choird/trials/TrialRefused.ts"
 import type { SteeringRefused } from "#src/choird/sessions/Order.ts"
 

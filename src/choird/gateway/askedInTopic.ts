@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import type { ResourceName } from "#schema/Ids.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
-import { ChatSettings } from "./ChatSettings.ts"
+import { ChatSettings } from "#src/choird/chatcommands/ChatSettings.ts"
 
 /** Makes what finds the job whose question a message in its topic answers. */
 export const makeAskedInTopic = Effect.gen(function* () {

@@ -6,7 +6,7 @@ import type { Arrival } from "./Arrival.ts"
 import { Pairings } from "./Pairings.ts"
 import { makeRefused } from "./refusedMessage.ts"
 import { dmNamed } from "./route.ts"
-import { USER_ID_CHARS_MAX } from "./Speaker.ts"
+import { USER_ID_CHARS_MAX } from "#src/choird/chatcommands/Speaker.ts"
 
 const strangers = Metric.counter("choir_gateway_strangers", { incremental: true })
 

@@ -11,7 +11,7 @@ import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 import type { Arrival } from "./Arrival.ts"
 import { arrivalText, isForeign } from "./arrivalText.ts"
-import { type Command, type Read, readCommand } from "./readCommand.ts"
+import { type Command, type Read, readCommand } from "#src/choird/chatcommands/readCommand.ts"
 
 const jobName = Schema.decodeUnknownOption(JobName)
 

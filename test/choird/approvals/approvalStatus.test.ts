@@ -3,10 +3,10 @@ import { ApprovalStatus } from "#schema/Approval.ts"
 import { type ApprovalRow } from "#src/choird/approvals/approvalRows.ts"
 import { type ApprovalStep, mayFollow, resolutionOf, verdict } from "#src/choird/approvals/approvalStatus.ts"
 import { ProofOfApproval, type beginExecution } from "#src/choird/approvals/ProofOfApproval.ts"
-import type { AgentSteps } from "#src/choird/approvals/AgentSteps.ts"
+import type { AgentSteps } from "#src/choird/proposals/AgentSteps.ts"
 import type { Proposals } from "#src/choird/approvals/Proposals.ts"
-import type { advance, begin } from "#src/choird/approvals/Executions.ts"
-import type { RepoSteps } from "#src/choird/approvals/RepoSteps.ts"
+import type { advance, begin } from "#src/choird/proposals/Executions.ts"
+import type { RepoSteps } from "#src/choird/proposals/RepoSteps.ts"
 
 const HASH = "3fa9c012".padEnd(64, "0")
 const facts = { status: "pending", now_ms: 10, expires_ms: 20, hash: HASH, isOver: false } as const

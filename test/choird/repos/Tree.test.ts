@@ -1,6 +1,6 @@
 /** The work that the check of a repository's names costs, and which names it takes for the same. */
 import { assert, describe, it, vi } from "@effect/vitest"
-import { clashes } from "#src/choird/approvals/draftFiles.ts"
+import { clashes } from "#src/choird/proposals/draftFiles.ts"
 import { REPO_FOLDERS_MAX, treeProblems } from "#src/choird/repos/Tree.ts"
 import { pinProblems, withPin } from "#src/choird/repos/skillPins.ts"
 import { SkillName } from "#schema/Skill.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { markedText, splitMarked } from "#src/choird/gateway/markedText.ts"
+import { markedText, splitMarked } from "#src/choird/telegram/markedText.ts"
 import { chunkText } from "#src/choird/queues/Outbox.ts"
 import { CHARACTER_UNITS_MAX, firstPart, lastPart, placeToCut, shortened } from "#src/shared/text/placeToCut.ts"
 import { seeded } from "../../support/seeded.ts"

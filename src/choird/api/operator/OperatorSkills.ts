@@ -33,7 +33,7 @@ import {
   fromAgentRefused
 } from "#src/choird/api/refusals.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
-import { SkillImports } from "#src/choird/approvals/SkillImports.ts"
+import { SkillImports } from "#src/choird/skillimports/SkillImports.ts"
 import { SkillTrials } from "#src/choird/trials/SkillTrials.ts"
 import { unbound } from "#src/choird/trials/toolOffer.ts"
 import { ToolTrials } from "#src/choird/trials/ToolTrials.ts"
