@@ -10,8 +10,7 @@ import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { BUILT_IN_SKILLS } from "#src/shared/image/builtInSkills.ts"
 import { toWireName, ToolName } from "#schema/Tool.ts"
 import { isControl } from "#src/agent/tools/Tool.ts"
-import { BUILT_IN_TOOL_ROWS } from "#src/choird/api/operator/builtInToolRows.ts"
-import { BUILT_IN_TOOLS, TOOLS_OF_ALL } from "#src/shared/image/builtInTools.ts"
+import { BUILT_IN_ROWS, BUILT_IN_TOOLS, TOOLS_OF_ALL } from "#src/shared/image/builtInTools.ts"
 import { AGENT_KINDS, fixedPrompts } from "../support/fixedPrompts.ts"
 import { bookOf } from "../support/skills.ts"
 import { layerRegistry } from "../support/toolRegistry.ts"
@@ -39,9 +38,9 @@ describe("what choird tells of the tools of every agent", () => {
         const tool = edge ?? core
         const lanes = edge === undefined ? "core" : core === undefined ? "edge" : "both"
         const effect = tool === undefined || isControl(tool) ? "none" : tool.effect
-        assert.deepInclude(BUILT_IN_TOOL_ROWS.get(name), { effect, lanes }, name)
+        assert.deepInclude(BUILT_IN_ROWS.get(name), { effect, lanes }, name)
       }
-      assert.sameMembers([...BUILT_IN_TOOL_ROWS.keys()], [...BUILT_IN_TOOLS])
+      assert.sameMembers([...BUILT_IN_ROWS.keys()], [...BUILT_IN_TOOLS])
     })
   )
 })

@@ -1,7 +1,7 @@
 /** The tools of a simulated agent: Choir's own that need no machine, and some of each effect class that write the ledger. */
 import { Effect, Schema } from "effect"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
-import { llmView } from "#src/agent/model/llmView.ts"
+import { viewOf } from "#src/agent/model/llmView.ts"
 import { decodeInput, lockOn, type PreparedCall, type Tool, type ToolOutcome } from "#src/agent/tools/Tool.ts"
 import { sha256 } from "#src/shared/events/hashChain.ts"
 import type { AgentIdentity } from "./Agent.ts"
@@ -113,7 +113,7 @@ export const simTools = (world: World, agent: AgentIdentity): ReadonlyArray<Tool
   const draw = world.draw(`tools ${agent.number}`)
   const decode = decodeInput(Input)
   return KINDS.map((kind): Tool => ({
-    llm: llmView(kind.name, `A simulated tool: ${kind.effect}.`, Input),
+    llm: viewOf(kind.name, `A simulated tool: ${kind.effect}.`, Input),
     effect: kind.effect,
     lanes: "both",
     prepare: Effect.fnUntraced(function* (raw) {

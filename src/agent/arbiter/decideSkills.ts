@@ -2,6 +2,7 @@
  * The rules of the skill of a lane: what its present step allows, and when it has failed. The image's texts say what is allowed; the events
  * say what happened. How a skill begins is in `startSkill.ts`, how it moves in `moveSkill.ts`.
  */
+import { builtIn } from "#schema/BuiltInTool.ts"
 import type { Capability } from "#schema/Capability.ts"
 import type { EventDraft, PayloadOf } from "#schema/Event.ts"
 import type { LaneId } from "#schema/Ids.ts"
@@ -14,8 +15,8 @@ import { accept, type Decision, type Command, reject, type Rejected, type Situat
 import { scriptProblem } from "./skillScript.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 
-export const SKILL_START = ToolName.make("choir.skill.start")
-export const SKILL_TRANSITION = ToolName.make("choir.skill.transition")
+export const SKILL_START = builtIn("choir.skill.start")
+export const SKILL_TRANSITION = builtIn("choir.skill.transition")
 
 /** The tools and transitions that a lane's model may use in its skill's present state. */
 export interface SkillRules {

@@ -1,5 +1,6 @@
 /** Tools as a model sees them, and answer tools, which exist in one call, run nothing and give its answer a structure. */
 import { JsonSchema, Result, Schema } from "effect"
+import type { BuiltInToolName } from "#schema/BuiltInTool.ts"
 import { type ToolLlmView, ToolName } from "#schema/Tool.ts"
 import type { ModelToolCall } from "#schema/Event.ts"
 import type { Tool } from "#src/shared/model/Conversation.ts"
@@ -49,12 +50,16 @@ const inputSchema = (input: Schema.Top): ToolLlmView["input_schema"] => {
   return Object.keys(definitions).length === 0 ? slimmed : { ...slimmed, definitions }
 }
 
-/** The model's view of a built-in tool. */
-export const llmView = (name: string, description: string, input: Schema.Top): ToolLlmView => ({
+/** The model's view of a tool by any name, such as one that a skill defines. */
+export const viewOf = (name: string, description: string, input: Schema.Top): ToolLlmView => ({
   name: ToolName.make(name),
   description,
   input_schema: inputSchema(input)
 })
+
+/** The model's view of a built-in tool, which has its row in the table. */
+export const llmView = (name: BuiltInToolName, description: string, input: Schema.Top): ToolLlmView =>
+  viewOf(name, description, input)
 
 export interface AnswerTool<A> {
   readonly view: ToolLlmView
@@ -69,7 +74,7 @@ export const answerTool = <S extends Schema.Decoder<unknown>>(
   schema: S,
   offered: Schema.Top = schema
 ): AnswerTool<S["Type"]> => {
-  const view = llmView(name, purpose, offered)
+  const view = viewOf(name, purpose, offered)
   const { description, input_schema, name: canonical } = view
   const wireName = canonical.replaceAll(".", "-")
   const decode = Schema.decodeUnknownResult(schema)

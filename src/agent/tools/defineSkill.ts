@@ -9,7 +9,7 @@ import type { SkillRegistryEntry } from "#schema/SkillRegistryEntry.ts"
 import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import type { StateValues } from "#src/shared/image/statePath.ts"
-import { llmView } from "#src/agent/model/llmView.ts"
+import { viewOf } from "#src/agent/model/llmView.ts"
 import { decodeInput, refusal, type Tool } from "./Tool.ts"
 
 /** A definition that cannot hold, with each of its problems. */
@@ -89,7 +89,7 @@ export const defineSkill = Effect.fnUntraced(function* <E extends { readonly mes
   return {
     spec: read.success,
     tool: {
-      llm: llmView(tool, contract.does, State),
+      llm: viewOf(tool, contract.does, State),
       effect,
       lanes: "both",
       capabilities: read.success.contract?.capabilities ?? [],

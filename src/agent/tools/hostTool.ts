@@ -3,6 +3,7 @@
  * choird ends the run when the call's result reaches it.
  */
 import { Effect, type Schema } from "effect"
+import type { BuiltInToolName } from "#schema/BuiltInTool.ts"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import { type LockRequest, shownName, type ToolEffect } from "#schema/Tool.ts"
@@ -38,7 +39,7 @@ export const makeAskHost = Effect.gen(function* () {
 })
 
 export interface HostToolSpec {
-  readonly name: string
+  readonly name: BuiltInToolName
   /** For the model. */
   readonly description: string
   /** choird is sent what this decodes to. */

@@ -1,5 +1,6 @@
 /** The tools of long-term memory, which choird keeps: what sessions said, and facts. */
 import { Effect, Schema } from "effect"
+import { builtIn } from "#schema/BuiltInTool.ts"
 import { AgentId, CallId, type LaneId, Rev, SessionId } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import {
@@ -141,7 +142,7 @@ export const memoryUpsert = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const ask = yield* makeAskHost
   const decode = decodeInput(Upsert)
-  const name = ToolName.make("choir.memory.upsert")
+  const name = builtIn("choir.memory.upsert")
   const run = Effect.fnUntraced(function* (
     input: typeof Upsert.Type,
     { call_id, lane }: Pick<ToolContext, "call_id" | "lane">
@@ -211,7 +212,7 @@ export const memoryDelete = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const ask = yield* makeAskHost
   const decode = decodeInput(Delete)
-  const name = ToolName.make("choir.memory.delete")
+  const name = builtIn("choir.memory.delete")
   const run = Effect.fnUntraced(function* (
     input: Schema.Json,
     key: FactKey | undefined,

@@ -20,7 +20,7 @@ import type { Denied } from "#src/agent/control/verbAnswer.ts"
 import { makeRequestApproval } from "./requestApproval.ts"
 import { decodeInput, type InvalidInput, invalidInput, refusal, type Tool, type ToolOutcome } from "./Tool.ts"
 import { inputProblem } from "./inputProblem.ts"
-import { llmView } from "#src/agent/model/llmView.ts"
+import { llmView, viewOf } from "#src/agent/model/llmView.ts"
 
 /** How long a proposal may take to reach choird, which looks into the agent's repository before it answers. */
 const PROPOSAL_TIMEOUT_MS = 120_000
@@ -84,7 +84,7 @@ const proposeTool = ({ description, form, input, kind }: Kind, submit: Submit): 
   const decode = decodeInput(input)
   const withForm = ({ problem }: InvalidInput) => invalidInput(`${problem}. The form: ${form}`)
   return {
-    llm: llmView(`${PROPOSE}.${kind}`, description, AnyInput),
+    llm: llmView(`choir.propose.${kind}`, description, AnyInput),
     effect: "none",
     lanes: "both",
     unlisted: true,
@@ -118,7 +118,7 @@ const decodeName = Schema.decodeUnknownEffect(ProposeInput, { errors: "all", onE
 
 /** choir.propose: the name by which models propose. A call that names a kind is one of that kind's tool, so that only others come here. */
 const propose: Tool = {
-  llm: llmView(
+  llm: viewOf(
     PROPOSE,
     "Propose a change of yourself; a person decides. Without a proposal it returns the form.",
     ProposeInput

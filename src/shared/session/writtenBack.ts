@@ -1,11 +1,11 @@
 /** A job's own account of its work, as the event of its call holds it, and whether a job owes one. */
 import { Option, Schema } from "effect"
+import { builtIn } from "#schema/BuiltInTool.ts"
 import type { ChoirEvent } from "#schema/Event.ts"
-import { ToolName } from "#schema/Tool.ts"
 import { Writeback } from "#schema/Writeback.ts"
 
 /** The tool through which a job gives its account. */
-export const CORE_WRITEBACK = ToolName.make("choir.core.writeback")
+export const CORE_WRITEBACK = builtIn("choir.core.writeback")
 
 const decode = Schema.decodeUnknownOption(Writeback)
 

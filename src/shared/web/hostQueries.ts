@@ -1,11 +1,11 @@
 /** The inputs and answers of the web's host tools, as an agent sends them and choird decodes them. */
 import { Schema } from "effect"
-import { ToolName } from "#schema/Tool.ts"
+import { builtIn } from "#schema/BuiltInTool.ts"
 
 /** Text of a page in one answer: below 6,000 tokens, and short enough for a prompt to show all of it. */
 export const WEB_TEXT_BYTES_MAX = 11 * 1024
 
-export const FETCH_TOOL = ToolName.make("choir.web.fetch")
+export const FETCH_TOOL = builtIn("choir.web.fetch")
 
 /** Longer than any address that is taken, so that the tool can say what is wrong with it. */
 const Address = Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(8192))
@@ -30,7 +30,7 @@ export const FetchedPart = Schema.Struct({
 })
 export type FetchedPart = typeof FetchedPart.Type
 
-export const BROWSE_TOOL = ToolName.make("choir.web.browse")
+export const BROWSE_TOOL = builtIn("choir.web.browse")
 
 const BROWSE_ACTIONS = [
   "open",

@@ -22,7 +22,8 @@ import { agentConfig } from "#src/choird/config/agentShare.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { pricedBounds } from "#src/shared/image/skillBounds.ts"
 import { gateReport } from "#src/shared/image/skillGate.ts"
-import { BUILT_IN_TOOL_ROWS, type ToolRow } from "./builtInToolRows.ts"
+import type { BuiltInTool } from "#schema/BuiltInTool.ts"
+import { BUILT_IN_ROWS } from "#src/shared/image/builtInTools.ts"
 import { pathInside } from "#src/shared/image/workspacePath.ts"
 import {
   badRequest,
@@ -76,7 +77,7 @@ const trialFiles = (files: ReadonlyArray<SkillFile>): Effect.Effect<ReadonlyArra
 
 const builtInTool =
   (reasonOf: (name: string) => string | undefined) =>
-  ([name, { description, effect, lanes }]: readonly [string, ToolRow]) => {
+  ([name, { effect, lanes, sentence: description }]: readonly [string, BuiltInTool]) => {
     const not_offered = reasonOf(name)
     return {
       name,
@@ -200,7 +201,7 @@ export const layerOperatorSkills = HttpApiBuilder.group(
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
         const own = yield* fromImage(id, imageTools)
         const reasonOf = yield* notOffered(id)
-        return [...Array.from(BUILT_IN_TOOL_ROWS, builtInTool(reasonOf)), ...own]
+        return [...Array.from(BUILT_IN_ROWS, builtInTool(reasonOf)), ...own]
       })
     })
   })
