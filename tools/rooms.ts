@@ -136,3 +136,37 @@ export const knots = ({ arrows }: House): ReadonlyArray<Arrow> => {
     })
   return arrows.filter(({ from, to }) => reaches(to, from, new Set()))
 }
+
+/**
+ * The files that import themselves over others, types included: each import of a file that leads back to it. What imports nothing of the rest is taken
+ * away until nothing is left, or only circles and the files between them.
+ *
+ * @param imports the imports of each file.
+ */
+export const circles = (imports: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<string> => {
+  let left = new Set(imports.keys())
+  for (;;) {
+    const isWanted = new Set(
+      [...left].flatMap((file) => (imports.get(file) ?? []).filter((wanted) => left.has(wanted)))
+    )
+    const next = new Set(
+      [...left].filter((file) => isWanted.has(file) && (imports.get(file) ?? []).some((wanted) => left.has(wanted)))
+    )
+    if (next.size === left.size) break
+    left = next
+  }
+  return [...left].flatMap((file) =>
+    (imports.get(file) ?? []).filter((wanted) => left.has(wanted)).map((wanted) => `${file} imports ${wanted}`)
+  )
+}
+
+/** The imports of all files of some folders. */
+export const importsBelow = (folders: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> =>
+  new Map(
+    folders.flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+        .filter((name) => name.endsWith(".ts"))
+        .map((name) => posix.join(folder, name))
+        .map((file) => [file, importsOf(file)] as const)
+    )
+  )

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join, posix } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { isCurrent } from "#tools/drawRooms.ts"
-import { FLOORS, houseOf, knots, PROGRAMS, upward } from "#tools/rooms.ts"
+import { circles, FLOORS, houseOf, importsBelow, knots, PROGRAMS, upward } from "#tools/rooms.ts"
 import { ROOT } from "./source.ts"
 
 describe("the rooms", () => {
@@ -26,6 +26,19 @@ describe("the rooms", () => {
       )
     })
   }
+
+  it("have no file that imports itself over others, types included", () => {
+    const imports = importsBelow(["src", "schema"])
+    assert.isAbove(imports.size, 900)
+    assert.deepStrictEqual(circles(imports), [])
+    const one = new Map([
+      ["a", ["b"]],
+      ["b", ["c", "d"]],
+      ["c", ["a"]],
+      ["d", []]
+    ])
+    assert.deepStrictEqual(circles(one), ["a imports b", "b imports c", "c imports a"])
+  })
 
   it("have the linter refuse an import that leads up, and allow one that leads down, between all neighbouring floors", () => {
     const folder = mkdtempSync(join(tmpdir(), "choir-rooms-"))

@@ -16,11 +16,16 @@ import type { ApprovalId, GrantId, CallId, InboxId, JobName, LaneId, SignalId } 
 import type { SentFile } from "#schema/SentFile.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import type { SignalOf, TurnName, UserMessage } from "#schema/Signal.ts"
-import type { LockRequest, ToolEffect } from "#schema/Tool.ts"
+import type { LockRequest, ToolEffect, ToolName } from "#schema/Tool.ts"
 import type { Standing } from "#src/agent/settings/AgentSettings.ts"
 import type { SkillBook } from "#src/agent/image/SkillRegistry.ts"
 import type { ProfileBook } from "#src/agent/image/ProfileRegistry.ts"
-import type { JobTool } from "./decideProfiles.ts"
+
+/** A tool that a job may be given. */
+export interface JobTool {
+  readonly name: ToolName
+  readonly effect: ToolEffect
+}
 
 export type Output = Omit<typeof ModelOutput.Type, "call_id" | "tool_calls"> & {
   readonly tool_calls: ReadonlyArray<{ readonly name: string; readonly input: PayloadOf<"ToolCallRequested">["input"] }>

@@ -3,15 +3,9 @@ import { Result } from "effect"
 import type { CoreJobStart } from "#schema/Core.ts"
 import type { JobPool, JobProfile, ProfileHistories, ProfileHistory } from "#schema/JobProfile.ts"
 import { shownName, type ToolName } from "#schema/Tool.ts"
-import type { ToolEffect } from "#schema/Tool.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import type { Find, Situation } from "./Command.ts"
-
-/** A tool that a job may be given. */
-export interface JobTool {
-  readonly name: ToolName
-  readonly effect: ToolEffect
-}
+import type { JobTool } from "./Command.ts"
 
 type Wanted = Pick<CoreJobStart, "agent_type" | "pool" | "skill" | "skill_refs" | "tool_constraints">
 

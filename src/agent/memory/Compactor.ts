@@ -16,7 +16,6 @@ import { withServices } from "#src/shared/withServices.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter, commitEnd } from "#src/agent/arbiter/Arbiter.ts"
 import { lanesMap } from "#src/agent/arbiter/LivingMap.ts"
-import type { Message, Tool } from "#src/shared/model/Conversation.ts"
 import { foldingOf, leavingCount } from "./compaction.ts"
 import { EventLog } from "#src/agent/arbiter/EventLog.ts"
 import { ModelCalls, type Shortening } from "#src/agent/model/ModelCalls.ts"
@@ -25,6 +24,7 @@ import { TokenCount } from "#src/agent/model/TokenCount.ts"
 import { offeredOf } from "#src/agent/model/offeredTools.ts"
 import { newestWords, type Plan, writeSummary } from "./writeSummary.ts"
 import { isClearlySmall, promptTokens, windowFill, windowLimit } from "./windowSize.ts"
+import type { LanePrefix } from "./LanePrefix.ts"
 
 /** Orders to compact one lane that wait for the compaction under way; more than that are one (the oldest are sent again by choird). */
 const COMPACTION_ORDERS_MAX = 100
@@ -37,13 +37,6 @@ const BACK_OFF = 0.1
 /** The fill of a window at which a compaction begins whatever its tokens, and at which the lane waits for it. */
 const FILL_BEGINS_AT = 0.7
 const FILL_WAITS_AT = 0.85
-/** The beginning of a lane's next call. */
-export interface LanePrefix {
-  readonly model: string
-  readonly tools: ReadonlyArray<Tool>
-  readonly messages: ReadonlyArray<Message>
-}
-
 /** The prefixes of lanes, and what of results stays out of prompts. */
 export interface LaneView {
   readonly isMasked: Reading["isMasked"]

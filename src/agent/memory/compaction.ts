@@ -16,16 +16,10 @@ import { type Reading, rendering, withCalls, withNames } from "#src/agent/model/
 import { SUMMARY_CHARS_MAX, SUMMARY_FACTS_MAX, SUMMARY_REFERENCES_MAX } from "#src/shared/session/memory.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { stubsOf } from "./stubs.ts"
+import type { Folding } from "./Folding.ts"
 
 /** Of one event, what the model of a compaction is shown. */
 const COMPACTION_EVENT_CHARS_MAX = 8000
-
-/** An event of a window as the compaction's model reads it. */
-export interface Folding {
-  readonly event: ChoirEvent
-  readonly hash: string
-  readonly messages: ReadonlyArray<Message>
-}
 
 /** The positions after which a window may be cut: no call stands on one side and its result on the other. */
 const cuts = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<number> => {

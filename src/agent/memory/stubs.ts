@@ -6,7 +6,7 @@ import { isPictured } from "#src/shared/model/pictures.ts"
 import type { ReferenceSummary } from "#src/shared/session/State.ts"
 import { SUMMARY_CHARS_MAX } from "#src/shared/session/memory.ts"
 import { SHOWN_HASH_CHARS } from "#src/agent/model/prompt/Prompt.ts"
-import type { Folding } from "./compaction.ts"
+import type { Folding } from "./Folding.ts"
 
 const STUB_CHARS_MAX = 160
 /** Characters of the lines that replace what no model summed up; of more the newest stay. */

@@ -9,7 +9,7 @@ import { outputTokensMax } from "#src/shared/model/requestParameters.ts"
 import { commonBeginning, promptBytes, toolBytes } from "#src/agent/model/partSizes.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import { TOKEN_FACTOR_MAX, TOKEN_FACTOR_MIN, TokenCount } from "#src/agent/model/TokenCount.ts"
-import type { LanePrefix } from "./Compactor.ts"
+import type { LanePrefix } from "./LanePrefix.ts"
 
 /** How full a window is of the events and the bytes that an agent keeps of it, the fuller of both; 1 is all. */
 export const windowFill = (log: EventLog["Service"], window: ReadonlyArray<number>): number => {

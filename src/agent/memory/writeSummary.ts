@@ -17,19 +17,19 @@ import { summaryMessages } from "#src/agent/model/prompt/Prompt.ts"
 import type { Reading } from "#src/agent/model/prompt/promptMessages.ts"
 import { transcriptOf } from "#src/agent/model/prompt/transcript.ts"
 import { TokenCount } from "#src/agent/model/TokenCount.ts"
-import type { LanePrefix } from "./Compactor.ts"
+import type { LanePrefix } from "./LanePrefix.ts"
 import {
   askedAgain,
   compactionNote,
   deltasOf,
   deltaTool,
-  type Folding,
   partsOf,
   restNote,
   restOf,
   restStubs,
   wordsOf
 } from "./compaction.ts"
+import type { Folding } from "./Folding.ts"
 import { withLossNote } from "./lossNote.ts"
 import { withStubs } from "./stubs.ts"
 import { windowLimit } from "./windowSize.ts"

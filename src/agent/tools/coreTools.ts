@@ -14,7 +14,7 @@ import { type ProfileBook, ProfileRegistry } from "#src/agent/image/ProfileRegis
 import { CORE_WRITEBACK } from "#src/shared/session/writtenBack.ts"
 import type { CoreLane } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
-import type { JobTool } from "#src/agent/arbiter/decideProfiles.ts"
+import type { JobTool } from "#src/agent/arbiter/Command.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { EXCERPTS_FROM_MAX, type FindExcerpts } from "./excerpts.ts"
 import { type ControlTool, decodeInput, invalidInput, type Tool } from "./Tool.ts"

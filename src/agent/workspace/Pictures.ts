@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto"
 import { Context, Effect, Layer, Option, Result } from "effect"
 import type { Picture } from "#schema/Picture.ts"
-import type { PictureData } from "#src/shared/model/pictures.ts"
+import type { PictureData } from "#src/shared/model/Asked.ts"
 import { pictureHeader } from "./pictureHeader.ts"
 import { Workspace } from "./Workspace.ts"
 

@@ -1,40 +1,21 @@
 /** The messages of people: a row per message, written before it is acknowledged to the gateway (D6). */
 import { Clock, Context, Effect, Layer, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import type { Attachment } from "#schema/Event.ts"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { correctionOf, editStep, isEditOpen, overtaken, replaceText, settleEdit } from "./editRows.ts"
 import { append, heldOf, letGo, nextDue, rowsDue } from "./heldRows.ts"
-import { heldUntil, type Join, opened } from "./messageJoin.ts"
+import { heldUntil, opened } from "./messageJoin.ts"
 import { makeNotifier } from "./Notifier.ts"
 import { Signals } from "./Signals.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
+import type { Incoming } from "./Incoming.ts"
 
 /** Messages of an agent that wait at once; the next one is refused politely (R45). */
 export const INBOX_PENDING_MAX = 500
 
 /** The interval of the looks at messages whose edit may come too late for the agent. */
 const EDIT_LOOK_MS = 2000
-
-export interface Incoming {
-  readonly gateway: ResourceName
-  /** The gateway's identity of the message: (gateway, client_id) is unique. */
-  readonly client_id: string
-  readonly agent_id: AgentId
-  readonly dm: ResourceName
-  readonly text: string
-  /** Whether the person forwarded it from somebody else. */
-  readonly forwarded?: boolean
-  readonly attachments: ReadonlyArray<typeof Attachment.Type>
-  /** The number and the topic of the message in its chat, for an answer that quotes it there. */
-  readonly message_id?: number
-  readonly thread_id?: number
-  /** Absent where each message is one of its own. */
-  readonly join?: Join
-  /** The message that this one corrects. */
-  readonly corrects?: InboxId
-}
 
 /** The fate of an edit: the agent takes the new text, or a message that corrects the old one; or there is nothing to change. */
 export type Edited = "replaced" | "corrected" | "unchanged" | "unknown" | "full"

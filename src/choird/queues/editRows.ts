@@ -5,7 +5,7 @@ import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { storableJson } from "#src/shared/text/canonicalJson.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { ownWords } from "#src/shared/text/quotedWords.ts"
-import type { Incoming } from "./Inbox.ts"
+import type { Incoming } from "./Incoming.ts"
 
 /** Characters of the earlier text that are quoted. */
 const QUOTE_CHARS_MAX = 200

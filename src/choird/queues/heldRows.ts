@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { AgentId, InboxId } from "#schema/Ids.ts"
 import { canonicalJson, storableJson } from "#src/shared/text/canonicalJson.ts"
-import type { Incoming } from "./Inbox.ts"
+import type { Incoming } from "./Incoming.ts"
 import { type Held, heldUntil, joined, JOIN_MS_MAX } from "./messageJoin.ts"
 
 /** Held messages that are let go in one transaction. */

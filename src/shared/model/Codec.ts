@@ -7,21 +7,8 @@ import type { Result, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelError } from "#schema/Event.ts"
 import type { Answer } from "./Answer.ts"
-import type { Message, Tool } from "./Conversation.ts"
-import type { PictureData } from "./pictures.ts"
-import type { ParameterChanges } from "./requestParameters.ts"
-
-/** A request before it is written. */
-export interface Asked {
-  readonly model: Model
-  readonly messages: ReadonlyArray<Message>
-  readonly tools: ReadonlyArray<Tool>
-  /** The bytes of the pictures in messages, as far as there are some. */
-  readonly pictures?: PictureData
-  readonly changes?: ParameterChanges
-  /** Names the prompts that begin alike, for providers that route by it to a cache. */
-  readonly cache_key?: string
-}
+import type { Asked } from "./Asked.ts"
+import type { Tool } from "./Conversation.ts"
 
 /** A step of an answer that is being written. Thinking has no words here (invariant 6). */
 export type Delta =

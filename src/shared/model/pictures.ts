@@ -4,7 +4,7 @@
  */
 import type { Picture } from "#schema/Picture.ts"
 import type { Model } from "#schema/Config.ts"
-import type { Asked } from "./Codec.ts"
+import type { Asked } from "./Asked.ts"
 import { weakMemoize } from "#src/shared/weakMemoize.ts"
 import type { Message, ToolMessage, UserMessage } from "./Conversation.ts"
 import { quirksOf } from "./quirks.ts"
@@ -18,9 +18,6 @@ const STEP = 5
 /** The tokens that a picture is taken for until a provider counts them: as Anthropic does, up to those of its largest pictures. */
 const PIXELS_A_TOKEN = 750
 const PICTURE_TOKENS_MAX = 4800
-
-/** The bytes of pictures in base64, by their digests, or {@link REFUSED_PICTURE}. */
-export type PictureData = ReadonlyMap<string, string>
 
 /** In place of a picture that the provider refused before. */
 export const REFUSED_PICTURE = ""

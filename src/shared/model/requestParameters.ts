@@ -5,11 +5,9 @@
 import { Predicate, Schema } from "effect"
 import type { Model } from "#schema/Config.ts"
 import type { ModelApi } from "#schema/Continuation.ts"
-import type { Asked } from "./Codec.ts"
+import type { Asked } from "./Asked.ts"
 import { answerTokensOf, type Quirks } from "./quirks.ts"
-
-/** The parameters that a model's provider refused: the keys that are left out, or sent under another name. */
-export type ParameterChanges = ReadonlyMap<string, string | undefined>
+import type { ParameterChanges } from "./Asked.ts"
 
 const NO_CHANGES: ParameterChanges = new Map()
 

@@ -9,7 +9,7 @@ import type { CallId, InboxId, JobName, LaneId, ResourceName } from "#schema/Ids
 import type { CoreState, EdgeState } from "#schema/Lane.ts"
 import type { Source } from "#schema/Source.ts"
 import type { FileLabels } from "./fileLabels.ts"
-import type { Label, QuotedRest } from "./labels.ts"
+import type { Label, QuotedRest } from "./Label.ts"
 import type { ToolEffect } from "#schema/Tool.ts"
 
 /** Reports and questions of jobs that the user has not seen yet. No job starts or asks where there may be no room for its end. */

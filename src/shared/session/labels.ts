@@ -5,26 +5,10 @@
 import type { Source } from "#schema/Source.ts"
 import { withSources } from "./sources.ts"
 import type { EdgeLane, LaneMemory, SessionState } from "./State.ts"
+import type { Label } from "./Label.ts"
 
 /** How long text from outside stays in a window once nothing of its kind comes any more. */
 export const LABEL_MS_MAX = 86_400_000
-
-/** The label of a lane whose window holds text from outside. */
-export interface Label {
-  /** From this event on all that the lane says may repeat such text; people's own words are apart. */
-  readonly from_rev: number
-  /** The newest event that brought such text, and when. */
-  readonly rev: number
-  readonly at: string
-  /** The lane's summary was written in sight of such text, and is not parted from it. */
-  readonly mixed: boolean
-}
-
-/** The quotation of text from outside in a summary, with where it came from. */
-export interface QuotedRest {
-  readonly text: string
-  readonly sources: ReadonlyArray<Source>
-}
 
 type Labelled = Pick<LaneMemory, "label" | "sources" | "tainted">
 

@@ -4,13 +4,8 @@ import { DIALECTS, type DialectName, refusalOf } from "#demo/dialects/Dialect.ts
 import type { Picture } from "#schema/Picture.ts"
 import { CODECS } from "#src/shared/model/codecs.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
-import {
-  newestPictures,
-  type PictureData,
-  pictureTokens,
-  shownSize,
-  takesPictures
-} from "#src/shared/model/pictures.ts"
+import { newestPictures, pictureTokens, shownSize, takesPictures } from "#src/shared/model/pictures.ts"
+import type { PictureData } from "#src/shared/model/Asked.ts"
 import { quirkWarnings } from "#src/shared/model/quirks.ts"
 import { TRAITS } from "../../support/testing/Provider.ts"
 import { modelOf, TOOL } from "../../support/askedCodec.ts"
