@@ -1,5 +1,7 @@
 /** Files carry their labels one by one: what a lane that read strangers' text wrote labels who reads it, and nothing else of the workspace does. */
+import { execFileSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -226,6 +228,23 @@ describe("the label of a file", () => {
       assert.deepStrictEqual((yield* byJob(read("src/b.ts"))).sources, ["job:a", ...FOUND])
     }).pipe(Effect.scoped)
   )
+
+  for (const [what, path] of [
+    ["a copy that", "copied.md"],
+    ["whatever", "clean.md"]
+  ] as const) {
+    it.live(`goes to edge with ${what} it reads while a command of a job may be copying labelled files`, () =>
+      Effect.gen(function* () {
+        const { beside, root } = yield* afterPage
+        execFileSync("mkfifo", [join(root, "begun"), join(root, "end")])
+        const { sources } = yield* beside(command("cp src/b.ts copied.md; echo > begun; cat end"), read(path), {
+          begun: Effect.promise(() => readFile(join(root, "begun"))),
+          end: Effect.promise(() => writeFile(join(root, "end"), "end"))
+        })
+        assert.deepStrictEqual(sources, FOUND)
+      }).pipe(Effect.scoped)
+    )
+  }
 
   it.live("comes from a job as from edge, and stays on what was written of the read text", () =>
     Effect.gen(function* () {

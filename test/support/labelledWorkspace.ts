@@ -106,7 +106,29 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
       return livedOn(plane)
     }).pipe(Effect.scoped)
 
+  /** One session whose job makes a call, and whose edge makes another while that one runs: from `begun` on until `end` lets it end. */
+  const beside = Effect.fnUntraced(
+    function* (ofJob: Wanted, ofEdge: Wanted, { begun, end }: Readonly<Record<"begun" | "end", Effect.Effect<void>>>) {
+      const plane = yield* makeMemoryControlPlane
+      const script = byLane([calls(job("a")), says("started"), calls(ofEdge), says("read"), says("it ended")], {
+        a: [calls(ofJob), says("done")]
+      })
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [...tools, read], config: configOf(), epoch: EPOCH }))
+      yield* plane.say("go")
+      yield* plane.until((events) => answers(events) === 1)
+      yield* begun
+      yield* plane.say("read")
+      yield* plane.until((events) => answers(events) === 2)
+      const lived = livedOn(plane)
+      yield* end
+      yield* plane.until((events, state) => quiet(state) && ofType(events, "CoreStopped").length === 1)
+      return lived
+    },
+    (session) => Effect.scoped(session)
+  )
+
   return {
+    beside,
     /** One session that is asked once. */
     ask: (...wanted: ReadonlyArray<Wanted>) => live([{ wanted }]),
     byJob,
