@@ -1,8 +1,11 @@
 /** Files carry their labels one by one: what a lane that read strangers' text wrote labels who reads it, and nothing else of the workspace does. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { SEND_FOLDER, SENT_COPIES } from "#schema/SentFile.ts"
 import type { Source } from "#schema/Source.ts"
 import { TREE_ENTRIES_MAX } from "#src/agent/workspace/treeVersions.ts"
 import { makeLabelledWorkspace, PAGE, type Wanted } from "../support/labelledWorkspace.ts"
@@ -84,6 +87,30 @@ describe("a file that a labelled lane wrote", () => {
       Effect.gen(function* () {
         const { ask } = yield* afterPage
         assert.deepStrictEqual((yield* ask(wanted)).sources, [])
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("labels nobody by the names of other files beside git's own folder", () =>
+    Effect.gen(function* () {
+      const { ask, root } = yield* afterPage
+      mkdirSync(join(root, "repo/.git"), { recursive: true })
+      assert.deepStrictEqual((yield* ask(read("repo"))).sources, [])
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [what, wanted] of [
+    ["sends", ["choir.fs.send", { paths: ["src/b.ts"] }]],
+    ["leaves to be sent", command(`cp src/b.ts ${SEND_FOLDER}/b.ts && echo ${SEND_FOLDER}/b.ts`)]
+  ] as const satisfies ReadonlyArray<readonly [string, Wanted]>) {
+    it.live(`keeps its label in the copy that a lane ${what}`, () =>
+      Effect.gen(function* () {
+        const { ask, root } = yield* afterPage
+        assert.strictEqual((yield* ask(wanted)).results[0]?.status, "success")
+        const [copy = ""] = readdirSync(join(root, SENT_COPIES))
+        assert.include(readFileSync(join(root, SENT_COPIES, copy), "utf8"), "keys")
+        assert.deepStrictEqual((yield* ask(read("clean.md"))).sources, [])
+        assert.deepStrictEqual((yield* ask(read(`${SENT_COPIES}/${copy}`))).sources, FOUND)
       }).pipe(Effect.scoped)
     )
   }
@@ -201,6 +228,23 @@ describe("the label of a file", () => {
       assert.deepStrictEqual((yield* byJob(read("src/b.ts"))).sources, ["job:a", ...FOUND])
     }).pipe(Effect.scoped)
   )
+
+  for (const [what, path] of [
+    ["a copy that", "copied.md"],
+    ["whatever", "clean.md"]
+  ] as const) {
+    it.live(`goes to edge with ${what} it reads while a command of a job may be copying labelled files`, () =>
+      Effect.gen(function* () {
+        const { beside, root } = yield* afterPage
+        execFileSync("mkfifo", [join(root, "begun"), join(root, "end")])
+        const { sources } = yield* beside(command("cp src/b.ts copied.md; echo > begun; cat end"), read(path), {
+          begun: Effect.promise(() => readFile(join(root, "begun"))),
+          end: Effect.promise(() => writeFile(join(root, "end"), "end"))
+        })
+        assert.deepStrictEqual(sources, FOUND)
+      }).pipe(Effect.scoped)
+    )
+  }
 
   it.live("comes from a job as from edge, and stays on what was written of the read text", () =>
     Effect.gen(function* () {

@@ -11,6 +11,7 @@ import { fsEdit } from "#src/agent/tools/fsEdit.ts"
 import { fsFind } from "#src/agent/tools/fsFind.ts"
 import { fsRead } from "#src/agent/tools/fsRead.ts"
 import { fsSearch } from "#src/agent/tools/fsSearch.ts"
+import { fsSend } from "#src/agent/tools/fsSend.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import type { Tool } from "#src/agent/tools/Tool.ts"
 import { joinedOrigins, labelOfOrigin, originOfLabel } from "#src/shared/session/workspaceLabel.ts"
@@ -41,6 +42,10 @@ interface Lived {
   readonly label: WorkspaceLabel
 }
 
+/** The answers of an agent, without the messages that only have files. */
+const answers = (events: MemoryControlPlane["events"]): number =>
+  ofType(events, "AgentMessage").filter(({ payload }) => payload.kind !== "notice").length
+
 /** Each process of these tests has ids of calls of its own: the end of a call looks through all processes for its id. */
 const EPOCH = process.pid
 
@@ -52,7 +57,7 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
   // The tests have no pid namespace of their own, and their commands leave no process.
   const command = Effect.provideService(exec, ProcessRunner, { ...processes, endsAll })
   const tools: ReadonlyArray<Tool> = yield* Effect.provideContext(
-    Effect.all([command, fsEdit, fsFind(rgPath), fsRead, fsSearch(rgPath), fsWrite]),
+    Effect.all([command, fsEdit, fsFind(rgPath), fsRead, fsSearch(rgPath), fsSend, fsWrite]),
     services
   )
   const read = testTool("web.read", () => Effect.succeed({ status: "success", summary: "read", sources: [PAGE] }), {
@@ -83,7 +88,7 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
           agent = yield* start(index)
         }
         yield* plane.say("go", attachments)
-        yield* plane.until((events, state) => quiet(state) && ofType(events, "AgentMessage").length === index + 1)
+        yield* plane.until((events, state) => quiet(state) && answers(events) === index + 1)
       }
       return livedOn(plane)
     }).pipe(Effect.scoped)
@@ -101,7 +106,29 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
       return livedOn(plane)
     }).pipe(Effect.scoped)
 
+  /** One session whose job makes a call, and whose edge makes another while that one runs: from `begun` on until `end` lets it end. */
+  const beside = Effect.fnUntraced(
+    function* (ofJob: Wanted, ofEdge: Wanted, { begun, end }: Readonly<Record<"begun" | "end", Effect.Effect<void>>>) {
+      const plane = yield* makeMemoryControlPlane
+      const script = byLane([calls(job("a")), says("started"), calls(ofEdge), says("read"), says("it ended")], {
+        a: [calls(ofJob), says("done")]
+      })
+      yield* Effect.forkScoped(runAgent({ plane, script, tools: [...tools, read], config: configOf(), epoch: EPOCH }))
+      yield* plane.say("go")
+      yield* plane.until((events) => answers(events) === 1)
+      yield* begun
+      yield* plane.say("read")
+      yield* plane.until((events) => answers(events) === 2)
+      const lived = livedOn(plane)
+      yield* end
+      yield* plane.until((events, state) => quiet(state) && ofType(events, "CoreStopped").length === 1)
+      return lived
+    },
+    (session) => Effect.scoped(session)
+  )
+
   return {
+    beside,
     /** One session that is asked once. */
     ask: (...wanted: ReadonlyArray<Wanted>) => live([{ wanted }]),
     byJob,

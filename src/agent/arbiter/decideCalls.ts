@@ -15,6 +15,7 @@ import {
   fileSources,
   isKeptInFile,
   lanesWriting,
+  mayCopy,
   readSources,
   readsWorkspace,
   topOf,
@@ -206,6 +207,13 @@ export const workspaceSources = (state: SessionState, label: WorkspaceLabel): Re
 const present = (state: SessionState, call?: OpenCall) => withPending(state, lanesWriting(state, call))
 
 const A_READ = { name: "choir.fs.read" }
+const A_COMMAND = { name: "choir.exec" }
+
+/** Whether another call runs that may be copying files: its lane and what it has written get their labels once it ends. */
+const isCopying = ({ cores, edge }: SessionState, call: OpenCall): boolean =>
+  [edge, ...cores.values()].some(({ calls }) =>
+    calls.some((other) => other !== call && other.stage === "committed" && mayCopy(other))
+  )
 
 /** The sources of single files that are labelled, of those at these paths or, where nobody knows which were read, of all. */
 const labelledSources = (state: SessionState, label: WorkspaceLabel, paths: ReadonlyArray<string> | undefined) =>
@@ -231,10 +239,13 @@ const sourcesBefore = (
 ): ReadonlyArray<Source> => {
   const isShown = showsFile(call, result)
   if (!isShown && !readsWorkspace(call)) return []
-  const whole = isShown
-    ? withSources(readSources(present(state), A_READ), readSources(originOfLabel(label), A_READ))
-    : readSources(originOfLabel(label), call)
-  return withSources(whole, labelledSources(state, label, shows))
+  const copying = isCopying(state, call)
+  const as = copying ? A_COMMAND : isShown ? A_READ : undefined
+  const whole =
+    as === undefined
+      ? readSources(originOfLabel(label), call)
+      : withSources(readSources(present(state, call), as), readSources(originOfLabel(label), as))
+  return withSources(whole, labelledSources(state, label, copying ? undefined : shows))
 }
 
 /** The paths that a call of a labelled lane changed, with the files in which its result is kept, where all are known. */

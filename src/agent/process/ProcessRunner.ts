@@ -94,15 +94,19 @@ const within = <A>(deferred: Deferred.Deferred<A>, limit_ms: number): Effect.Eff
 const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessRunner["Service"] => {
   const inTurn = apart.level === "none" ? makeTurns() : undefined
   const leaders = new Map<number, string>()
+  const markers = new Map<string, string>()
   const exempt = new Set(readProcessTable().entries.map(identityOf))
-  const known: KnownProcesses = { agent: process.pid, leaders, exempt, ownsPidNamespace }
+  const known: KnownProcesses = { agent: process.pid, leaders, markers, exempt, ownsPidNamespace }
 
   /** Known before any other call can look for what it does not know. */
   const begin = Effect.fnUntraced(function* (call_id: CallId, command: Command) {
     const running = yield* Effect.try({
       try: () => {
         const running = startCommand(call_id, command, apart)
-        if (running.child.pid !== undefined) leaders.set(running.child.pid, call_id)
+        if (running.child.pid !== undefined) {
+          leaders.set(running.child.pid, call_id)
+          markers.set(running.marker, call_id)
+        }
         return running
       },
       catch: (error) => notStarted(command, error)
@@ -123,12 +127,13 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
   })
 
   const finish = Effect.fnUntraced(function* (call_id: CallId, running: Running) {
-    const { child } = running
+    const { child, marker } = running
     const survivors = yield* sweepCall(remainsOf(call_id))
     yield* within(running.closed, PROCESS_DRAIN_MS)
     for (const stream of child.stdio) stream?.destroy()
     child.unref()
     if (child.pid !== undefined) leaders.delete(child.pid)
+    markers.delete(marker)
     return survivors
   })
 

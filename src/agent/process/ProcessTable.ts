@@ -5,8 +5,13 @@
  */
 import { readdirSync, readFileSync } from "node:fs"
 
-/** The variable that every process of a call inherits, unless it wipes its environment. */
-export const CALL_MARKER = "CHOIR_CALL_ID"
+/** The variable by which a tool knows the id of its call. */
+export const CALL_ID = "CHOIR_CALL_ID"
+/**
+ * The variable that every process of a command inherits, unless it wipes its environment. Its value is drawn for each command: the ids of calls
+ * follow each other, so that a process could say that it belongs to a call which runs longer than its own.
+ */
+export const CALL_MARKER = "CHOIR_CALL_MARKER"
 
 const INIT = 1
 
@@ -72,7 +77,7 @@ export const readProcessTable = (): ProcessTable => {
 }
 
 /**
- * The call whose marker a process was started with. Empty for a process without any environment: it wiped its own, or it is just about
+ * The marker that a process was started with. Empty for a process without any environment: it wiped its own, or it is just about
  * to begin another program, and the kernel has not laid out the new environment yet.
  */
 export const readMarker = (pid: number): string | undefined => {
@@ -89,6 +94,8 @@ export interface KnownProcesses {
   readonly agent: number
   /** The direct child of each call in flight, leader of its own session. */
   readonly leaders: ReadonlyMap<number, string>
+  /** The call of each marker that was given to a command in flight. */
+  readonly markers: ReadonlyMap<string, string>
   /** `pid:start` of what ran before the agent did, and of what it started for itself. */
   readonly exempt: ReadonlySet<string>
   /** Whether every process of this pid namespace that came later is a call's. */
@@ -120,7 +127,6 @@ export const processesOf = (
 ): Remains => {
   const byPid = new Map(table.entries.map((entry) => [entry.pid, entry]))
   let unmarked = false
-  const calls = new Set(known.leaders.values())
   const owners = new Map<number, string | undefined>()
   const isTop = (pid: number) => pid === INIT || pid === known.agent
 
@@ -132,7 +138,8 @@ export const processesOf = (
     const inherited = parent === undefined || isTop(parent.pid) ? undefined : owner(parent)
     if (inherited !== undefined) return inherited
     const marker = markerOf(entry.pid)
-    if (marker !== undefined && calls.has(marker)) return marker
+    const marked = marker === undefined ? undefined : known.markers.get(marker)
+    if (marked !== undefined) return marked
     if (marker === "" && !known.ownsPidNamespace && !isKernelThread(entry)) unmarked = true
     return known.ownsPidNamespace && isTop(entry.parent) ? call_id : undefined
   }

@@ -3,6 +3,7 @@
  * and heard from its first event on.
  */
 import { type ChildProcess, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { accessSync, closeSync, constants, openSync, writeFileSync } from "node:fs"
 import { delimiter, join, resolve } from "node:path"
 import { Writable } from "node:stream"
@@ -12,7 +13,7 @@ import { codeOf } from "#src/shared/files/nofollow.ts"
 import { APART_FOLDERS_MAX } from "#src/shared/program/apartProgram.ts"
 import { type Apart, apartFrom, canRun, limitsWrites } from "#src/shared/program/callsApart.ts"
 import { OutputRing } from "./OutputRing.ts"
-import { CALL_MARKER } from "./ProcessTable.ts"
+import { CALL_ID, CALL_MARKER } from "./ProcessTable.ts"
 
 /** The kept part of one output stream of a process while it runs (R48). */
 export const EXEC_OUTPUT_BYTES_MAX = 1024 * 1024
@@ -39,7 +40,7 @@ export interface Command {
   readonly timeout_ms: number
   /** Written to standard input, which is closed afterwards; without it the input is empty. */
   readonly stdin?: string | Uint8Array | Redacted.Redacted
-  /** Beyond PATH, HOME, LANG, TERM, TZ and {@link CALL_MARKER}; of the agent's own environment the time zone alone is handed on. */
+  /** Beyond PATH, HOME, LANG, TERM, TZ, {@link CALL_ID} and {@link CALL_MARKER}; of the agent's own environment the time zone alone is handed on. */
   readonly env?: Readonly<Record<string, string>>
   /**
    * Written to a descriptor of its own, whose number is in CHOIR_SECRETS_FD, and closed afterwards. It is a socket, which nobody
@@ -76,6 +77,7 @@ interface Exited {
 /** A command from its start to the end of its output. */
 export interface Running {
   readonly child: ChildProcess
+  readonly marker: string
   readonly started: Deferred.Deferred<void, CommandNotStarted>
   readonly exited: Deferred.Deferred<Exited>
   /** Done when the process exited and its output has arrived whole. */
@@ -122,7 +124,10 @@ const opened = <A>(writes: Command["writes"], use: (folders: ReadonlyArray<numbe
   }
 }
 
-const launchWith = (call_id: CallId, command: Command, apart: Apart, folders: ReadonlyArray<number>): ChildProcess => {
+/** The variables that tell a process of a command from all others. */
+type Marks = Readonly<Record<typeof CALL_ID | typeof CALL_MARKER, string>>
+
+const launchWith = (marks: Marks, command: Command, apart: Apart, folders: ReadonlyArray<number>): ChildProcess => {
   const { args, cwd, env, offline = false, secrets, stdin, writes } = command
   const isLimited = writes !== undefined
   if (isLimited && secrets !== undefined) throw new Error("a command with secrets is not kept to folders")
@@ -133,7 +138,7 @@ const launchWith = (call_id: CallId, command: Command, apart: Apart, folders: Re
   const home = secrets === undefined ? { HOME } : { HOME: NO_HOME, CHOIR_SECRETS_FD: String(SECRETS_FD) }
   return spawn(program, rest, {
     cwd,
-    env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...timeZone(), ...home, ...env, [CALL_MARKER]: call_id },
+    env: { PATH, LANG: "C.UTF-8", TERM: "dumb", ...timeZone(), ...home, ...env, ...marks },
     // A session of its own, to tell the whole group from the agent's.
     detached: true,
     stdio: [
@@ -147,8 +152,8 @@ const launchWith = (call_id: CallId, command: Command, apart: Apart, folders: Re
   })
 }
 
-const launch = (call_id: CallId, command: Command, apart: Apart): ChildProcess =>
-  opened(command.writes, (folders) => launchWith(call_id, command, apart, folders))
+const launch = (marks: Marks, command: Command, apart: Apart): ChildProcess =>
+  opened(command.writes, (folders) => launchWith(marks, command, apart, folders))
 
 /** A command that does not read what it is given closes it; that is its own affair. */
 const give = (stream: unknown, content: Command["stdin"]) => {
@@ -159,9 +164,11 @@ const give = (stream: unknown, content: Command["stdin"]) => {
 
 /** Throws what the system says of a command that it cannot even try. Listens from the first moment on: no event waits for a listener. */
 export const startCommand = (call_id: CallId, command: Command, apart: Apart): Running => {
-  const child = launch(call_id, command, apart)
+  const marker = randomUUID()
+  const child = launch({ [CALL_ID]: call_id, [CALL_MARKER]: marker }, command, apart)
   const running: Running = {
     child,
+    marker,
     started: Deferred.makeUnsafe(),
     exited: Deferred.makeUnsafe(),
     closed: Deferred.makeUnsafe(),

@@ -14,13 +14,19 @@ export const LABELLED_PATH_CHARS_MAX = 256
 /** Characters of all paths and sources together. */
 const LABELS_CHARS_MAX = 48 * 1024
 
-/** Paths in folders with copies of files that have other paths elsewhere: git's own, and the worktrees of jobs. */
-const IS_COPY = /(?:^|\/)(?:\.git|\.worktrees)\//u
+/** Paths in folders with copies of files that have other paths elsewhere: git's own, the worktrees of jobs, and what was sent to people. */
+const IS_COPY = /(?:^|\/)(?:\.git|\.worktrees|\.choirtmp\/send\/\.kept)\/./u
+/** Signs that some file systems leave out of a name. */
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu
 
 export const NO_FILES: FileLabels = new Map()
 
-/** A path as labels are compared: some file systems take spellings of one name for the same. */
-const compared = (path: string): string => path.normalize("NFKC").toLowerCase()
+/**
+ * A path as labels are compared: some file systems take spellings of one name for the same. Capitals first, which letters have in common that are
+ * not each other's small one: the two small sigmas, or sz and ss.
+ */
+const compared = (path: string): string =>
+  path.replaceAll(UNSEEN, "").normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC")
 
 const isAt = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
 

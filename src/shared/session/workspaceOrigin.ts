@@ -37,6 +37,10 @@ export const isKeptInFile = ({
 }: Pick<EventOf<"ToolResultCommitted">["payload"], "artifact_ref" | "pictures" | "untrusted">): boolean =>
   artifact_ref !== undefined || (untrusted === true && pictures.length > 0)
 
+/** Whether a call may read any file and write what it read to any other. */
+export const mayCopy = (call: Pick<OpenCall, "effect" | "name">): boolean =>
+  writesWorkspace(call) && (isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
+
 /** The origin of a workspace's files as far as it is known. Of those of a workspace that is tainted as a whole nothing more is kept. */
 export type WorkspaceOrigin = Pick<
   SessionState,

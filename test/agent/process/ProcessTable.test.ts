@@ -34,6 +34,10 @@ const remains = (
         [10, "a"],
         [20, "b"]
       ]),
+      markers: new Map([
+        ["mark of a", "a"],
+        ["mark of b", "b"]
+      ]),
       exempt: new Set(),
       ownsPidNamespace: false,
       ...known
@@ -50,21 +54,29 @@ describe("processesOf", () => {
   })
 
   it("finds what left its session and its parents by the marker in its environment, and its children", () => {
-    assert.deepStrictEqual(left([entry(30, 1), entry(31, 30)], {}, { 30: "a" }), [30, 31])
+    assert.deepStrictEqual(left([entry(30, 1), entry(31, 30)], {}, { 30: "mark of a" }), [30, 31])
   })
 
   it("leaves other calls' processes alone, even when they forge the marker", () => {
-    assert.deepStrictEqual(left([entry(20, AGENT), entry(21, 20), entry(22, 1)], {}, { 21: "a", 22: "b" }), [])
+    assert.deepStrictEqual(
+      left([entry(20, AGENT), entry(21, 20), entry(22, 1)], {}, { 21: "mark of a", 22: "mark of b" }),
+      []
+    )
   })
 
   it("keeps a descendant that forges another call's marker", () => {
-    assert.deepStrictEqual(left([entry(10, AGENT), entry(11, 10)], {}, { 11: "b" }), [10, 11])
+    assert.deepStrictEqual(left([entry(10, AGENT), entry(11, 10)], {}, { 11: "mark of b" }), [10, 11])
   })
 
   it("takes an orphan without any trace only in a pid namespace of the agent's own", () => {
     const table = [entry(40, 1), entry(41, 40), entry(42, AGENT)]
     assert.deepStrictEqual(left(table), [])
     assert.deepStrictEqual(left(table, { ownsPidNamespace: true }), [40, 41, 42])
+  })
+
+  it("takes an orphan that names a running call by its id, which others may know", () => {
+    assert.deepStrictEqual(left([entry(40, 1)], { ownsPidNamespace: true }, { 40: "b" }), [40])
+    assert.deepStrictEqual(left([entry(40, 1)], { ownsPidNamespace: true }, { 40: "mark of b" }), [])
   })
 
   it("takes an orphan that carries the marker of a call that is over", () => {
@@ -87,7 +99,7 @@ describe("processesOf", () => {
   it("never takes the agent, init, what another namespace brought in, or what ran before the agent", () => {
     const table = [entry(50, 1), entry(60, 0), entry(61, 60)]
     const known = { ownsPidNamespace: true, exempt: new Set(["50:50"]) }
-    assert.deepStrictEqual(left(table, known, { [AGENT]: "a", 1: "a", 50: "a" }), [])
+    assert.deepStrictEqual(left(table, known, { [AGENT]: "mark of a", 1: "mark of a", 50: "mark of a" }), [])
   })
 
   it("ends on a table that runs in circles", () => {

@@ -123,7 +123,7 @@ describe("external", () => {
     Effect.gen(function* () {
       const { root, run } = yield* externalTool(`echo "[\\"$PWD\\",\\"$CHOIR_CALL_ID\\",\\"$(env | wc -l)\\"]"`)
       // The time zone alone is handed on, which the tests set.
-      assert.deepStrictEqual((yield* run()).output, [root, callIdOf("s-1-1-0"), "7"])
+      assert.deepStrictEqual((yield* run()).output, [root, callIdOf("s-1-1-0"), "8"])
     })
   )
 

@@ -28,11 +28,27 @@ describe("labels of files", () => {
       assert.deepStrictEqual(labelsAt(labels, [path]), [], path)
   })
 
+  it("belong to spellings that are the same only in capitals, or but for signs that nobody sees", () => {
+    for (const [path, other] of [
+      ["\u03b1\u03c2.md", "\u03b1\u03c3.md"],
+      ["stra\u00dfe.md", "STRASSE.md"],
+      ["\u017fecret.md", "Secret.md"],
+      ["a/note.md", "a/no\u200dte.md"],
+      ["a\ufe0f/note.md", "a/NOTE.md"]
+    ] as const) {
+      assert.deepStrictEqual(labelsAt(labelled([path]), [other]), [PAGE], `${path} ${other}`)
+      assert.deepStrictEqual(labelsAt(labelled([other]), [path]), [PAGE], `${other} ${path}`)
+    }
+    assert.deepStrictEqual(labelsAt(labelled(["a"]), [".g\u200cit/HEAD"]), [PAGE])
+    assert.deepStrictEqual([...labelled(["b/.g\u200cit/HEAD"]).keys()], ["b/.g\u200cit"])
+  })
+
   it("are all of them where nobody knows what was read, or it was a copy that git made", () => {
     const labels = labelled(["b"], MAIL, labelled(["a"]))
     for (const paths of [undefined, [".git/HEAD"], ["c", "x/.git/config"], [".worktrees/job/c"], [".GIT/HEAD"]])
       assert.deepStrictEqual(labelsAt(labels, paths), [PAGE, MAIL], String(paths))
-    for (const path of [".git", ".worktrees", ".gitignore"]) assert.deepStrictEqual(labelsAt(labels, [path]), [], path)
+    for (const path of [".git", ".git/", ".worktrees", ".gitignore", ".choirtmp/send/a"])
+      assert.deepStrictEqual(labelsAt(labels, [path]), [], path)
     assert.deepStrictEqual(labelsAt(NO_FILES, undefined), [])
   })
 
