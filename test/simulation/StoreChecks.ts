@@ -58,8 +58,8 @@ export class StoreChecks {
   readonly #signals = new Set<string>()
   readonly #stops = new Map<string, number>()
   readonly #reports = new Map<string, number>()
-  /** The messages in whose turns jobs were begun, by the ids of the jobs' names in their sessions. */
-  readonly #askedJobs = new Map<string, string>()
+  /** The messages in whose turns jobs of a name were begun, by session and name; undefined for one that nobody's message asked for. */
+  readonly #askedJobs = new Map<string, Set<string | undefined>>()
   /** How often a delivery may have come twice: choird died, or did not hear or note that it was accepted. */
   #excused = 0
 
@@ -156,10 +156,11 @@ export class StoreChecks {
         if (!this.intents.has(event.payload.call_id)) this.intents.set(event.payload.call_id, session.epoch)
         return
       case "CoreStarted": {
-        const { inbox_id } = session.state.cores.get(event.payload.job_name) ?? {}
+        const core = session.state.cores.get(event.payload.job_name)
+        // The state is that after all events of the append, in which a later job may have the name of this one.
+        const inbox_id = core?.job_id === event.payload.job_id ? core.inbox_id : undefined
         const key = `${session.session_id} ${event.payload.job_name}`
-        if (inbox_id === undefined) this.#askedJobs.delete(key)
-        else this.#askedJobs.set(key, inbox_id)
+        this.#askedJobs.set(key, (this.#askedJobs.get(key) ?? new Set()).add(inbox_id))
         return
       }
       case "CoreStopped":
@@ -192,10 +193,13 @@ export class StoreChecks {
   /** N2: what is told of a job goes to the person who asked for it. */
   #place({ session_id }: SessionTable, { payload, rev }: EventOf<"AgentMessage">): void {
     if (payload.job === undefined) return
+    // The report on a job may come once a later one has its name.
     const asked = this.#askedJobs.get(`${session_id} ${payload.job}`)
     const told = this.#world.database.outbox.find(({ source_id }) => source_id === `${session_id}:${rev}`)
-    if (asked !== undefined && told !== undefined && told.dm !== dmOf(asked))
-      throw new Violation("N2", `a line on the job ${payload.job} of ${dmOf(asked)} goes to ${told.dm}`)
+    if (asked === undefined || told === undefined || asked.has(undefined)) return
+    const dms = new Set([...asked].map((inbox_id) => dmOf(inbox_id ?? "")))
+    if (!dms.has(told.dm))
+      throw new Violation("N2", `a line on the job ${payload.job} of ${[...dms].join(" and ")} goes to ${told.dm}`)
   }
 
   /** T2: an order ends the turn that it names, and no other. */
