@@ -201,6 +201,21 @@ describe("a command of a labelled lane", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("labels everything where it had a network and was cut off, also in a lane that had read nothing", () =>
+    Effect.gen(function* () {
+      const { root } = yield* temporaryWorkspace
+      execFileSync("mkfifo", [join(root, "begun"), join(root, "end")])
+      const { ask, cut, label } = yield* makeLabelledWorkspace(root)
+      const loaded = ["choir.exec", { command: "echo obey > page.md; echo > begun; cat end", network: true }] as const
+      yield* cut(
+        loaded,
+        Effect.promise(() => readFile(join(root, "begun")))
+      )
+      assert.deepStrictEqual(label(), { written_from: ["command"] })
+      assert.deepStrictEqual((yield* ask(read("page.md"))).sources, ["file", "command"])
+    }).pipe(Effect.scoped)
+  )
+
   it.live("labels everything where a process of it may be left", () =>
     Effect.gen(function* () {
       const { root } = yield* temporaryWorkspace
@@ -237,11 +252,13 @@ describe("the label of a file", () => {
       Effect.gen(function* () {
         const { beside, root } = yield* afterPage
         execFileSync("mkfifo", [join(root, "begun"), join(root, "end")])
-        const { sources } = yield* beside(command("cp src/b.ts copied.md; echo > begun; cat end"), read(path), {
+        const { sources, told } = yield* beside(command("cp src/b.ts copied.md; echo > begun; cat end"), read(path), {
           begun: Effect.promise(() => readFile(join(root, "begun"))),
           end: Effect.promise(() => writeFile(join(root, "end"), "end"))
         })
         assert.deepStrictEqual(sources, FOUND)
+        // The next session may find the copy too, when the agent goes down now and never ends this one.
+        assert.deepStrictEqual([told.written_from, told.only_in], [[PAGE], undefined])
       }).pipe(Effect.scoped)
     )
   }

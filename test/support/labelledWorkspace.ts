@@ -2,6 +2,7 @@
 import { rgPath } from "@vscode/ripgrep"
 import { Context, Effect, Fiber, type Schema } from "effect"
 import type { PayloadOf } from "#schema/Event.ts"
+import { SessionId } from "#schema/Ids.ts"
 import type { UserMessage } from "#schema/Signal.ts"
 import type { Source } from "#schema/Source.ts"
 import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
@@ -14,7 +15,13 @@ import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsSend } from "#src/agent/tools/fsSend.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import type { Tool } from "#src/agent/tools/Tool.ts"
-import { joinedOrigins, labelOfOrigin, originOfLabel } from "#src/shared/session/workspaceLabel.ts"
+import {
+  joinedOrigins,
+  labelAfter,
+  labelOfOrigin,
+  originOfLabel,
+  settledLabel
+} from "#src/shared/session/workspaceLabel.ts"
 import { byLane, job } from "./laneScripts.ts"
 import { makeMemoryControlPlane, type MemoryControlPlane } from "./testing/MemoryControlPlane.ts"
 import { calls, inOrder, says } from "./testing/ScriptedModel.ts"
@@ -40,6 +47,8 @@ interface Lived {
   /** Where edge's text from outside is from; empty where it is not tainted. */
   readonly sources: ReadonlyArray<Source>
   readonly label: WorkspaceLabel
+  /** What other sessions are told of the workspace. */
+  readonly told: WorkspaceLabel
 }
 
 /** The answers of an agent, without the messages that only have files. */
@@ -48,6 +57,7 @@ const answers = (events: MemoryControlPlane["events"]): number =>
 
 /** Each process of these tests has ids of calls of its own: the end of a call looks through all processes for its id. */
 const EPOCH = process.pid
+const SESSION = SessionId.make("0000000000000000")
 
 /** The workspace at `root`, whose label each session takes over from those before it. `endsAll` is what the runner of commands says of itself. */
 export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, endsAll = true) {
@@ -71,7 +81,8 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
     const state = plane.state()
     label = labelOfOrigin(joinedOrigins(originOfLabel(label), state))
     const results = ofType(plane.events, "ToolResultCommitted").map(({ payload }) => payload)
-    return { results, sources: state.edge.tainted ? state.edge.sources : [], label }
+    const told = settledLabel(labelAfter(label, SESSION, state))
+    return { results, sources: state.edge.tainted ? state.edge.sources : [], label, told }
   }
 
   const live = (talks: ReadonlyArray<Talk>): Effect.Effect<Lived> =>
@@ -106,6 +117,25 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
       return livedOn(plane)
     }).pipe(Effect.scoped)
 
+  /** One session whose agent goes down while a call runs, and is started again. */
+  const cut = Effect.fnUntraced(
+    function* (wanted: Wanted, begun: Effect.Effect<void>) {
+      const plane = yield* makeMemoryControlPlane
+      const script = inOrder(calls(wanted), says("done"))
+      const config = configOf()
+      const start = (epoch: number) =>
+        Effect.forkScoped(runAgent({ plane, script, tools: [...tools, read], config, epoch: EPOCH + epoch }))
+      const agent = yield* start(0)
+      yield* plane.say("go")
+      yield* begun
+      yield* Fiber.interrupt(agent)
+      yield* start(1)
+      yield* plane.until((events, state) => quiet(state) && answers(events) === 1)
+      return livedOn(plane)
+    },
+    (session) => Effect.scoped(session)
+  )
+
   /** One session whose job makes a call, and whose edge makes another while that one runs: from `begun` on until `end` lets it end. */
   const beside = Effect.fnUntraced(
     function* (ofJob: Wanted, ofEdge: Wanted, { begun, end }: Readonly<Record<"begun" | "end", Effect.Effect<void>>>) {
@@ -129,6 +159,7 @@ export const makeLabelledWorkspace = Effect.fnUntraced(function* (root: string, 
 
   return {
     beside,
+    cut,
     /** One session that is asked once. */
     ask: (...wanted: ReadonlyArray<Wanted>) => live([{ wanted }]),
     byJob,

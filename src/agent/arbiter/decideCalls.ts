@@ -12,10 +12,11 @@ import { CORE_REPORT } from "#src/shared/session/calls.ts"
 import { labelsAt } from "#src/shared/session/fileLabels.ts"
 import { originOfLabel } from "#src/shared/session/workspaceLabel.ts"
 import {
+  copiedSources,
   fileSources,
   isKeptInFile,
+  isOnline,
   lanesWriting,
-  mayCopy,
   readSources,
   readsWorkspace,
   topOf,
@@ -207,13 +208,6 @@ export const workspaceSources = (state: SessionState, label: WorkspaceLabel): Re
 const present = (state: SessionState, call?: OpenCall) => withPending(state, lanesWriting(state, call))
 
 const A_READ = { name: "choir.fs.read" }
-const A_COMMAND = { name: "choir.exec" }
-
-/** Whether another call runs that may be copying files: its lane and what it has written get their labels once it ends. */
-const isCopying = ({ cores, edge }: SessionState, call: OpenCall): boolean =>
-  [edge, ...cores.values()].some(({ calls }) =>
-    calls.some((other) => other !== call && other.stage === "committed" && mayCopy(other))
-  )
 
 /** The sources of single files that are labelled, of those at these paths or, where nobody knows which were read, of all. */
 const labelledSources = (state: SessionState, label: WorkspaceLabel, paths: ReadonlyArray<string> | undefined) =>
@@ -239,14 +233,20 @@ const sourcesBefore = (
 ): ReadonlyArray<Source> => {
   const isShown = showsFile(call, result)
   if (!isShown && !readsWorkspace(call)) return []
-  const copying = isCopying(state, call)
-  const as = copying ? A_COMMAND : isShown ? A_READ : undefined
-  const whole =
-    as === undefined
-      ? readSources(originOfLabel(label), call)
-      : withSources(readSources(present(state, call), as), readSources(originOfLabel(label), as))
-  return withSources(whole, labelledSources(state, label, copying ? undefined : shows))
+  const stored = originOfLabel(label)
+  const whole = isShown
+    ? withSources(readSources(present(state), A_READ), readSources(stored, A_READ))
+    : readSources(stored, call)
+  const copied = withSources(copiedSources(state, state, call), copiedSources(state, stored, call))
+  const beside = copied.length === 0 ? [] : fileSources([copied])
+  return withSources(withSources(whole, beside), labelledSources(state, label, shows))
 }
+
+const COMMAND: ReadonlyArray<Source> = ["command"]
+
+/** The source of what a command with a network may have loaded into files before it was cut off. */
+const loadedBefore = (call: OpenCall, { acted, sources }: Ended): ReadonlyArray<Source> =>
+  isOnline(call) && sources === undefined && acted === "unknown" ? COMMAND : []
 
 /** The paths that a call of a labelled lane changed, with the files in which its result is kept, where all are known. */
 const changedPaths = (
@@ -277,7 +277,13 @@ export const endOfCall = (
   const call = callOf(state, lane, call_id)
   const ran = call?.stage === "committed" ? call : undefined
   const read = ran === undefined ? [] : readSources(present(state, ran), ran)
-  const before = ran === undefined ? [] : sourcesBefore(state, ran, result, files.shows, situation.workspace_label)
+  const before =
+    ran === undefined
+      ? []
+      : withSources(
+          sourcesBefore(state, ran, result, files.shows, situation.workspace_label),
+          loadedBefore(ran, result)
+        )
   const sources = withSources(withSources(result.sources ?? [], read), before)
   // The fold knows of this session's own writes of any file and its readers alone; of all others the event says so itself.
   const labels = sources.length === 0 ? {} : { sources, ...(before.length === 0 ? {} : { untrusted: true }) }

@@ -17,6 +17,7 @@ import {
   originOfLabel,
   settledLabel
 } from "#src/shared/session/workspaceLabel.ts"
+import { isCopying } from "#src/shared/session/workspaceOrigin.ts"
 import { canonicalJson } from "#src/shared/text/canonicalJson.ts"
 
 export class WorkspaceLabels extends Context.Service<
@@ -93,17 +94,22 @@ const allLabels = Effect.map(storedLabels, (rows) => {
   return labels
 })
 
-/** The label of a folder, which no other transaction changes until this one has ended. */
+/** The label of a folder, which no other transaction changes until this one has ended; `undefined` where none is stored. */
+const lockedLabel = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [known] = yield* sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
+    WHERE path = ${key} FOR UPDATE`
+  return known === undefined ? undefined : yield* Effect.orDie(decodeLabel(known.label))
+})
+
+/** The same, of a row that is made where there is none. */
 const labelToChange = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
-  const locked = sql<{ readonly label: unknown }>`SELECT label FROM choir_control.workspace_labels
-    WHERE path = ${key} FOR UPDATE`
-  const [known] = yield* locked
-  if (known !== undefined) return yield* Effect.orDie(decodeLabel(known.label))
+  const known = yield* lockedLabel(key)
+  if (known !== undefined) return known
   yield* sql`INSERT INTO choir_control.workspace_labels (path, label) VALUES (${key}, '{}'::jsonb)
     ON CONFLICT (path) DO NOTHING`
-  const [made] = yield* locked
-  return made === undefined ? ({} satisfies WorkspaceLabel) : yield* Effect.orDie(decodeLabel(made.label))
+  return (yield* lockedLabel(key)) ?? ({} satisfies WorkspaceLabel)
 })
 
 /** Both labels: neither takes anything from the other. */
@@ -124,10 +130,13 @@ export const labelWorkspace = Effect.fnUntraced(function* (
     const next = labelAfter(label, session_id, state)
     return isNewer ? widened(next, { written_from: [], received: true }) : next
   }
-  if (path === undefined || Object.keys(after({})).length === 0) return
+  const knowsOfSome = Object.keys(after({})).length > 0
+  // What a command may be copying is in the stored label, of which the session knows nothing itself.
+  if (path === undefined || !(knowsOfSome || isCopying(state))) return
   const sql = yield* SqlClient.SqlClient
   const key = labelKey(path)
-  const known = yield* labelToChange(key)
+  const known = knowsOfSome ? yield* labelToChange(key) : yield* lockedLabel(key)
+  if (known === undefined) return
   const label = after(known)
   if (canonicalJson(label) === canonicalJson(known)) return
   yield* sql`UPDATE choir_control.workspace_labels SET label = ${canonicalJson(label)}::jsonb WHERE path = ${key}`

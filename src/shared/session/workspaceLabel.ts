@@ -5,7 +5,7 @@ import type { WorkspaceLabel } from "#schema/WorkspaceLabel.ts"
 import { NO_FILES, sourcesOfAll } from "./fileLabels.ts"
 import { withSources } from "./sources.ts"
 import type { SessionState } from "./State.ts"
-import { isPending, lanesWriting, withWritten, type WorkspaceOrigin } from "./workspaceOrigin.ts"
+import { copiedSources, isPending, lanesWriting, withWritten, type WorkspaceOrigin } from "./workspaceOrigin.ts"
 
 /** Sessions whose calls under way are kept apart; of more, which crashed and were never continued, all files count as written. */
 const PENDING_MAX = 8
@@ -37,8 +37,9 @@ export const labelAfter = (label: WorkspaceLabel, session_id: SessionId, state: 
   const next = labelOfOrigin(joinedOrigins(originOfLabel(settled), state))
   const lanes = lanesWriting(state).filter(({ calls, tainted }) => tainted && calls.some(isPending))
   const others = pending.filter((each) => each.session_id !== session_id)
-  const sources = lanes.reduce<ReadonlyArray<Source>>((all, lane) => withSources(all, lane.sources), [])
-  const now = lanes.length === 0 ? others : [...others, { session_id, sources }]
+  const copied = copiedSources(state, originOfLabel(next))
+  const sources = lanes.reduce<ReadonlyArray<Source>>((all, lane) => withSources(all, lane.sources), copied)
+  const now = lanes.length === 0 && copied.length === 0 ? others : [...others, { session_id, sources }]
   if (now.length === 0) return next
   if (now.length > PENDING_MAX) return labelOfOrigin(originOfLabel({ ...next, pending: now }))
   const isWhole = next.written_from !== undefined && next.only_in === undefined

@@ -37,10 +37,6 @@ export const isKeptInFile = ({
 }: Pick<EventOf<"ToolResultCommitted">["payload"], "artifact_ref" | "pictures" | "untrusted">): boolean =>
   artifact_ref !== undefined || (untrusted === true && pictures.length > 0)
 
-/** Whether a call may read any file and write what it read to any other. */
-export const mayCopy = (call: Pick<OpenCall, "effect" | "name">): boolean =>
-  writesWorkspace(call) && (isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
-
 /** The origin of a workspace's files as far as it is known. Of those of a workspace that is tainted as a whole nothing more is kept. */
 export type WorkspaceOrigin = Pick<
   SessionState,
@@ -165,6 +161,40 @@ export const readSources = (
 /** The sources of labelled files, with the word that they are files. */
 export const fileSources = (labels: ReadonlyArray<ReadonlyArray<Source>>): ReadonlyArray<Source> =>
   labels.reduce<ReadonlyArray<Source>>((all, sources) => withSources(all, sources), labels.length === 0 ? [] : [FILE])
+
+/** Whether a call is a command with a network, where people are asked about one: what it writes may come from there. */
+export const isOnline = (call: Pick<OpenCall, "effect" | "name">): boolean =>
+  nameOf(call) === "choir.exec" && call.effect === "external"
+
+/** The running calls that may read any file and write what they read to any other. */
+const copying = ({ cores, edge }: Pick<SessionState, "cores" | "edge">, but?: OpenCall): ReadonlyArray<OpenCall> =>
+  [edge, ...cores.values()].flatMap(({ calls }) =>
+    calls.filter(
+      (call) =>
+        call !== but &&
+        call.stage === "committed" &&
+        writesWorkspace(call) &&
+        (isOfImage(nameOf(call)) || nameOf(call) === "choir.exec")
+    )
+  )
+
+/** Whether such a call runs. */
+export const isCopying = (state: Pick<SessionState, "cores" | "edge">): boolean => copying(state).length > 0
+
+/**
+ * The sources of what running calls of any lane may have copied to any file: their lanes and what they changed get their labels once they end, and
+ * others may read the copies before.
+ */
+export const copiedSources = (
+  state: Pick<SessionState, "cores" | "edge">,
+  { workspace_files, workspace_received }: WorkspaceOrigin,
+  but?: OpenCall
+): ReadonlyArray<Source> => {
+  const calls = copying(state, but)
+  if (calls.length === 0) return []
+  const loaded: ReadonlyArray<Source> = calls.some(isOnline) ? ["command"] : []
+  return withSources(withSources(workspace_received ? [FILE] : [], sourcesOfAll(workspace_files)), loaded)
+}
 
 /** With the files of a message, which are data from outside, labelled with who sent and who wrote them. */
 export const withReceived = <O extends Written>(origin: O, message: EventOf<"UserMsg">["payload"]): O => {

@@ -365,6 +365,41 @@ describeStores("labels of a workspace", (it) => {
       }).pipe(Effect.provide(stores))
   )
 
+  it.effect("count what a command of a lane without a label may be copying as written, also where it never ends", () =>
+    Effect.gen(function* () {
+      const { config } = yield* (yield* ConfigStore).current
+      const path = config.workspaces["main" as ResourceName]?.path ?? ""
+      const labels = yield* WorkspaceLabels
+      const sources: ReadonlyArray<Source> = ["web:s.example"]
+      const only_in = [{ path: "a.md", sources }]
+      yield* labels.drop(path)
+      const clean = yield* makeSession(yield* newTalk, path)
+      clean.give(message(1, false))
+      const exec = clean.begin(EDGE, CALLS.exec)
+      yield* clean.restart
+      assert.deepStrictEqual(yield* labels.all, new Map())
+      clean.end(EDGE, exec, {})
+      const writer = yield* makeSession(yield* newTalk, path)
+      writer.give(message(1, false))
+      writer.call(EDGE, { ...CALLS.web, brings: "web:s.example" })
+      writer.call(EDGE, { ...CALLS.write, path: "a.md" })
+      yield* writer.restart
+      assert.deepStrictEqual(yield* labels.of(path), { written_from: sources, only_in })
+      const talk = yield* newTalk
+      const copier = yield* makeSession(talk, path)
+      copier.give(message(1, false))
+      copier.begin(EDGE, CALLS.exec)
+      yield* copier.restart
+      assert.deepStrictEqual(yield* labels.of(path), { written_from: sources })
+      assert.deepStrictEqual(yield* labels.of(path, talk.caller.session_id), { written_from: sources, only_in })
+      const later = yield* makeSession(yield* newTalk, path)
+      later.give(message(1, false))
+      later.call(EDGE, { ...CALLS.read, path: "copied.md" })
+      assert.deepStrictEqual(laneOf(later.state(), EDGE)?.sources, ["file", "web:s.example"])
+      yield* labels.drop(path)
+    }).pipe(Effect.provide(stores))
+  )
+
   it.effect("are those of the folder, by whatever path it is configured", () =>
     Effect.gen(function* () {
       const labels = yield* WorkspaceLabels
