@@ -57,7 +57,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCalls.ts",
     find: "return reports.length + cores.size + asked >= REPORTS_OWED_MAX",
     replace: "return reports.length + cores.size + asked < 0",
-    knownSeed: 10,
+    knownSeed: 2,
     breaks: ["W2", "L1"]
   },
   {

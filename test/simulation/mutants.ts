@@ -155,7 +155,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 2,
+    knownSeed: 9,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -355,7 +355,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: "if (core.injections >= core.budgets.max_injections)",
     replace: "if (core.injections > core.budgets.max_injections)",
-    knownSeed: 26,
+    knownSeed: 98,
     breaks: ["I9"]
   },
   {
