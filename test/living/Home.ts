@@ -7,7 +7,7 @@ import { chmodSync, copyFileSync, readFileSync, utimesSync, writeFileSync } from
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { dirname, join } from "node:path"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { PROVIDERS } from "#src/choirctl/home/providers.ts"
 import { makeAuthority } from "../support/certificate.ts"
 import { temporaryFolder } from "../support/engines.ts"
@@ -34,6 +34,8 @@ const TURNED_CLOCK = join(import.meta.dirname, "turnedClock.mjs")
 export const PEOPLE = { Ada: 4711, Bob: 4712, Carl: 4713 } as const
 export type Person = keyof typeof PEOPLE
 export const GROUP = -100_200
+/** The name of the bot, by which members of the group mention it. */
+export const BOT = "double_bot"
 export const GROUP_TITLE = "Summer trip"
 
 const tls = (url: string) => [{ port: 443, tls: true, to: Number(new URL(url).port) }]
@@ -51,6 +53,9 @@ const site = (pages: Readonly<Record<string, string>>, asked: Array<string>) =>
     }),
     (server) => Effect.sync(() => server.close())
   ).pipe(Effect.map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`))
+
+/** What a provider in trouble answers; undefined where the model does. */
+export type Trouble = (request: ProviderRequest) => Reply | undefined
 
 export interface HomePlan {
   readonly pages: Readonly<Record<string, string>>
@@ -84,8 +89,28 @@ export const moveIn = Effect.fnUntraced(function* ({ model, pages, set }: HomePl
   const telegram = yield* makeTelegram
   const bot = telegram.bot(TOKEN)
   const provider = yield* makeProviderOf({ dialect: "anthropic", vision: true })
+  let trouble: Trouble = () => undefined
+  let met = Deferred.makeUnsafe<void>()
+  const troubled = (request: ProviderRequest) => {
+    const reply = trouble(request)
+    if (reply !== undefined) Deferred.doneUnsafe(met, Effect.void)
+    return reply
+  }
   yield* provider.otherwise((request) =>
-    request.headers["x-api-key"] === KEY ? model(request, bot) : failing(401, "invalid x-api-key")
+    request.headers["x-api-key"] === KEY
+      ? (troubled(request) ?? model(request, bot))
+      : failing(401, "invalid x-api-key")
+  )
+  /** Lets the provider answer otherwise than the model would, or no more, from now on. */
+  const ail = (by: Trouble) =>
+    Effect.sync(() => {
+      trouble = by
+      met = Deferred.makeUnsafe()
+    })
+  /** The provider is well again, once somebody has met its trouble. */
+  const mend = Effect.andThen(
+    Effect.suspend(() => Deferred.await(met)),
+    ail(() => undefined)
   )
   for (const [name, id] of Object.entries(PEOPLE)) yield* bot.name(id, name)
   yield* bot.name(GROUP, GROUP_TITLE)
@@ -130,7 +155,7 @@ export const moveIn = Effect.fnUntraced(function* ({ model, pages, set }: HomePl
     env,
     within: [...network.within, "env", `--chdir=${ROOT}`]
   })
-  return { asked, bot, giveClock, home, network, provider, telegram, terminal, turnTo }
+  return { ail, asked, bot, giveClock, home, mend, network, provider, telegram, terminal, turnTo }
 })
 
 export type Home = Effect.Success<ReturnType<typeof moveIn>>
@@ -165,11 +190,28 @@ export const firstStart = Effect.fnUntraced(function* ({ giveClock, terminal }: 
   })
 })
 
+const CODE = /\b[A-Z2-9]{4}-[A-Z2-9]{4}\b/u
+
 /** Lets a person in: the code that the terminal shows is what they send. */
 export const letIn = Effect.fnUntraced(function* ({ bot, terminal }: Home, who: Person, command: string) {
   const shown = yield* terminal.run(command)
-  const [, code = ""] = /within ten minutes: (\S{4}-\S{4})/u.exec(shown) ?? []
+  const [code = ""] = CODE.exec(shown) ?? []
   yield* bot.text(PEOPLE[who], code)
+})
+
+/** Lets the group in, with an agent of its own: Ada writes there what the terminal shows. */
+export const letGroupIn = Effect.fnUntraced(function* ({ bot, terminal }: Home) {
+  yield* terminal.run("choirctl agent init trip-agent", {
+    meanwhile: Effect.gen(function* () {
+      yield* terminal.see("search each other's memory")
+      yield* terminal.line("")
+    })
+  })
+  yield* terminal.run("choirctl agent build trip-agent")
+  yield* terminal.run("choirctl agent start trip-agent")
+  const shown = yield* terminal.run("choirctl dm pair trip --gateway telegram --group --agent trip-agent")
+  const [code = ""] = CODE.exec(shown) ?? []
+  yield* bot.textInGroup(GROUP, PEOPLE.Ada, `/start@${BOT} ${code}`)
 })
 
 /** What README says about the bot and the phone. */

@@ -1,11 +1,38 @@
 /** The days of the fortnight, in order. */
 import { Effect } from "effect"
 import type { Day } from "./Day.ts"
-import { firstStart, letIn, pairPhone } from "./Home.ts"
-import { asks, beginsSession, restarts, sendsFile, sendsPhoto, taps, tells, writes } from "./steps.ts"
+import { firstStart, letGroupIn, letIn, pairPhone } from "./Home.ts"
+import {
+  asks,
+  beginsSession,
+  crashes,
+  losesAgent,
+  losesChoird,
+  nothing,
+  onceItIsBack,
+  restarts,
+  restartsWhileItIsDown,
+  sendsFile,
+  sendsPhoto,
+  startsAgent,
+  taps,
+  tells,
+  whenItGoesDown,
+  whileItFailsForSeconds,
+  whileItHangs,
+  whileItRefusesTheKey,
+  writes,
+  writesInGroup
+} from "./steps.ts"
 
 const GARDEN = "When does https://example.org/garden open?"
 const OPENS = "opens at nine"
+const COUNT = "Count the words of the packing list in the background, please"
+const STARTED = "in the background."
+const SIX = "six words"
+const AGAIN = "Count the words once more in the background, please"
+/** The last words on a job that waits. */
+const WAITS = "continues by itself"
 
 const FIRST_WEEK: ReadonlyArray<Day> = [
   {
@@ -35,19 +62,28 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       asks("08:10", "user.sister"),
       sendsFile("12:00", "packing.txt", "tent\nstove\nmap of the lakes\n", "packing list"),
       asks("12:10", "user.coffee"),
-      writes("Ada", "17:00", "Count the words of the packing list in the background, please", "six words")
+      writes("Ada", "17:00", COUNT, STARTED),
+      writes("Ada", "17:10", "Meanwhile note that the map is missing", SIX)
     ]
   },
   {
     date: "2027-03-03",
     name: "Wednesday",
     steps: [
-      beginsSession("08:00", "good morning", "Good morning"),
+      writes("Ada", "08:00", "/new", "new conversation"),
       tells("08:10", "user.bicycle"),
       tells("08:20", "user.shoes"),
       sendsPhoto("12:00"),
       tells("12:10", "user.allergy"),
-      asks("12:20", "user.dentist")
+      asks("12:20", "user.dentist"),
+      {
+        at: "18:00",
+        title: "Ada lets Bob in, who sends the code from his phone.",
+        act: (home) => letIn(home, "Bob", "choirctl dm pair bob --gateway telegram"),
+        until: "You are in"
+      },
+      writes("Bob", "18:10", "good evening", "Good evening"),
+      writes("Bob", "18:20", "/memory", "◆")
     ]
   },
   {
@@ -56,8 +92,10 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
     steps: [
       writes("Ada", "08:00", "Write into my notes: Who calls the landlord?", "in your notes"),
       writes("Ada", "08:10", "Please learn to list the open questions of my notes", "have proposed"),
-      taps("Ada", "08:20", "Approve", "Done"),
-      writes("Ada", "08:30", "Which questions of my notes are open?", "One: who calls")
+      writes("Bob", "08:20", "/approve 1", "◆"),
+      taps("Ada", "08:30", "Approve", "Done"),
+      writes("Bob", "08:40", "thank you", "welcome"),
+      writes("Ada", "08:50", "Which questions of my notes are open?", "One: who calls")
     ]
   },
   {
@@ -79,12 +117,15 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
     steps: [
       {
         at: "10:00",
-        title: "Ada lets Bob in, who sends the code from his phone.",
-        act: (home) => letIn(home, "Bob", "choirctl dm pair bob --gateway telegram"),
-        until: "You are in"
+        title: "Ada makes an agent for the group, adds the bot there, and writes what she was shown.",
+        act: letGroupIn,
+        until: "in, as trip"
       },
-      writes("Bob", "10:10", "thank you", "welcome"),
-      writes("Ada", "10:20", "good morning", "Good morning")
+      writesInGroup("Ada", "10:10", "@bot good morning", "Good morning"),
+      writesInGroup("Carl", "10:20", "@bot What is the code of my bicycle lock?", "I do not know"),
+      writesInGroup("Carl", "10:30", "/stop@bot", "/stop"),
+      writes("Ada", "10:40", "What did Carl ask?", "do not know"),
+      writes("Ada", "10:50", "good morning", "Good morning")
     ]
   },
   {
@@ -95,7 +136,11 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       tells("10:10", "user.tent"),
       tells("10:20", "user.paint"),
       tells("10:30", "user.plumber"),
-      tells("10:40", "user.lake")
+      tells("10:40", "user.lake"),
+      losesAgent("18:00", "thank you", "welcome"),
+      crashes("18:10", 2, "have stopped working"),
+      startsAgent("18:20", "good evening", "Good evening"),
+      losesChoird("22:00", "good night", "Good night")
     ]
   }
 ]
@@ -104,7 +149,15 @@ const SECOND_WEEK: ReadonlyArray<Day> = [
   {
     date: "2027-03-08",
     name: "The second Monday",
-    steps: [sendsPhoto("12:00"), asks("12:10", "user.shoes")]
+    steps: [
+      whileItRefusesTheKey(writes("Ada", "08:00", "good morning", "could not answer")),
+      onceItIsBack("The provider takes the key again.", writes("Ada", "08:10", "good morning", "Good morning")),
+      sendsPhoto("12:00"),
+      asks("12:10", "user.shoes"),
+      whenItGoesDown(writes("Ada", "17:00", AGAIN, STARTED)),
+      onceItIsBack("Ten minutes later it is back.", nothing("17:10", SIX)),
+      whileItFailsForSeconds(writes("Ada", "22:00", "good night", "Good night"))
+    ]
   },
   {
     date: "2027-03-09",
@@ -113,24 +166,34 @@ const SECOND_WEEK: ReadonlyArray<Day> = [
       restarts("08:00", "good morning", "Good morning"),
       asks("08:10", "user.birthday"),
       writes("Ada", "12:00", GARDEN, OPENS),
-      asks("12:10", "user.allergy")
+      asks("12:10", "user.allergy"),
+      whenItGoesDown(writes("Ada", "14:00", AGAIN, STARTED)),
+      onceItIsBack("Two hours later it is back.", nothing("16:00", SIX)),
+      whileItHangs(writes("Ada", "22:00", "good night", "👀"))
     ]
   },
   {
     date: "2027-03-11",
     name: "The second Thursday",
     steps: [
-      beginsSession("08:00", "good morning", "Good morning"),
+      onceItIsBack(
+        "Ada restarts the computer, and the provider answers again.",
+        restarts("08:00", undefined, "Good night")
+      ),
+      writes("Ada", "08:10", "good morning", "Good morning"),
+      beginsSession("08:20", "thank you", "welcome"),
       sendsPhoto("12:00"),
       asks("12:10", "user.landlord"),
       asks("12:20", "user.train"),
-      asks("12:30", "user.wifi")
+      asks("12:30", "user.wifi"),
+      whenItGoesDown(writes("Ada", "22:00", AGAIN, STARTED))
     ]
   },
   {
     date: "2027-03-12",
     name: "The second Friday",
     steps: [
+      restartsWhileItIsDown("07:00", WAITS, SIX),
       sendsFile("08:00", "packing.txt", "tent\nstove\nmap of the lakes\n", "packing list"),
       asks("08:10", "user.tent"),
       asks("08:20", "user.paint"),

@@ -1,5 +1,6 @@
 /** What the model of the fortnight does with what it is told: it uses the tools that fit, and knows of a fact only what it is shown. */
 import { FACTS } from "./facts.ts"
+import { BOT } from "./Home.ts"
 import type { Done, Habit, Seen } from "./Model.ts"
 
 const did = ({ done }: Seen, tool: string): Done | undefined => done.findLast((one) => one.tool === tool)
@@ -13,7 +14,7 @@ const proves: Habit = ({ words }) =>
   words.startsWith("call choir_check") ? { calls: [{ name: "choir_check", input: { word: "ready" } }] } : undefined
 
 const remembers: Habit = (seen) => {
-  const [, text] = /^Remember that (.+)$/imu.exec(seen.words) ?? []
+  const [, text] = /Remember that (.+)$/imu.exec(seen.words) ?? []
   if (text === undefined) return undefined
   const kept = did(seen, "choir-memory-upsert")
   if (kept === undefined) {
@@ -78,25 +79,47 @@ const keepsNothing: Habit = ({ done, tools, words }) => {
 
 /** A job of its own for what takes long; the job runs one command and says what came of it. */
 const startsJob: Habit = (seen) => {
-  if (seen.isJob || !seen.words.startsWith("Count the words of the packing list in the background")) return undefined
+  const [, again] = /Count the words (of the packing list|once more) in the background/u.exec(seen.words) ?? []
+  if (seen.isJob || again === undefined) return undefined
+  const task_spec = again === "once more" ? `${COUNT} ${AT_ONCE}` : COUNT
   return did(seen, "choir-core-spawn") === undefined
-    ? { calls: [{ name: "choir-core-spawn", input: { job_name: "count-words", task_spec: COUNT } }] }
+    ? { calls: [{ name: "choir-core-spawn", input: { job_name: "count-words", task_spec } }] }
     : { text: COUNTING }
 }
-const COUNTING = "I am counting in the background."
+export const COUNTING = "I am counting in the background."
 const COUNT = "Count the words of packing.txt with wc."
+const AT_ONCE = "Do not wait for anything."
+/** Where edge writes while a job runs. */
+const MEANWHILE = ".choirtmp/edge/missing.md"
+
+/** What edge does while the job runs, which waits for that. */
+const notesMeanwhile: Habit = (seen) => {
+  const [, text] = /Meanwhile note that (.+)$/mu.exec(seen.words) ?? []
+  if (text === undefined) return undefined
+  const wrote = did(seen, "choir-fs-write")
+  if (wrote === undefined)
+    return { calls: [{ name: "choir-fs-write", input: { path: MEANWHILE, content: `${text}\n`, mode: "append" } }] }
+  return { text: wrote.result.includes("missing.md") ? "It is noted." : `I could not note it: ${wrote.result}` }
+}
 
 const works: Habit = (seen) => {
   if (!seen.isJob || !seen.shown.includes(COUNT)) return undefined
   const counted = did(seen, "choir-exec")
+  const first = seen.shown.includes(AT_ONCE) ? "" : `until [ -e ${MEANWHILE} ]; do sleep 0.1; done; `
   return counted === undefined
-    ? { calls: [{ name: "choir-exec", input: { command: "printf 'tent stove map of the lakes' | wc -w" } }] }
+    ? { calls: [{ name: "choir-exec", input: { command: `${first}printf 'tent stove map of the lakes' | wc -w` } }] }
     : { text: "The packing list has six words." }
 }
 
 const reports: Habit = ({ words }) =>
   words.startsWith("<choir-note>\nReport:") && words.includes("count-words")
     ? { text: "The count is done: the packing list has six words." }
+    : undefined
+
+/** What was written in the group is known there alone. */
+const tellsOfCarl: Habit = ({ shown, words }) =>
+  words.includes("What did Carl ask?")
+    ? { text: shown.includes(`@${BOT}`) ? "For the code of a bicycle lock." : "I do not know that." }
     : undefined
 
 const QUESTIONS = {
@@ -126,7 +149,7 @@ const QUESTIONS = {
 }
 
 const proposes: Habit = (seen) => {
-  if (!seen.words.startsWith("Please learn to list the open questions of my notes")) return undefined
+  if (!seen.words.includes("Please learn to list the open questions of my notes")) return undefined
   const asked = did(seen, "choir-propose")
   if (asked === undefined)
     return {
@@ -149,7 +172,7 @@ const proposes: Habit = (seen) => {
 const sinceWords = ({ shown, words }: Seen) => shown.slice(shown.lastIndexOf(words) + words.length)
 
 const listsQuestions: Habit = (seen) => {
-  if (!seen.words.startsWith("Which questions of my notes are open?")) return undefined
+  if (!seen.words.includes("Which questions of my notes are open?")) return undefined
   if (did(seen, "choir-skill-start") === undefined)
     return { calls: [{ name: "choir-skill-start", input: { skill: QUESTIONS.name } }] }
   const since = sinceWords(seen)
@@ -157,7 +180,7 @@ const listsQuestions: Habit = (seen) => {
 }
 
 const writesNote: Habit = (seen) => {
-  const [, text] = /^Write into my notes: (.+)$/mu.exec(seen.words) ?? []
+  const [, text] = /Write into my notes: (.+)$/mu.exec(seen.words) ?? []
   if (text === undefined) return undefined
   const wrote = did(seen, "choir-fs-write")
   return wrote === undefined
@@ -180,6 +203,8 @@ export const HABITS: ReadonlyArray<Habit> = [
   works,
   reports,
   startsJob,
+  notesMeanwhile,
+  tellsOfCarl,
   proposes,
   writesNote,
   listsQuestions,
@@ -190,6 +215,7 @@ export const HABITS: ReadonlyArray<Habit> = [
   readsPage,
   says(/^Say hello in one sentence/u, "Hello, I am choir, and I am ready."),
   says(/good morning$/iu, "Good morning."),
+  says(/good evening$/iu, "Good evening."),
   says(/good night$/iu, "Good night."),
   says(/thank you$/iu, "You are welcome.")
 ]

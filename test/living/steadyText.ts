@@ -7,7 +7,7 @@ const SPAN = /\b\d+(?:\.\d+)? (?:ms|s)\b/gu
 const CODE = /\b[A-Z2-9]{4}-[A-Z2-9]{4}\b/gu
 const FOLDER = /\/tmp\/[^\s"')]*\.choir\.d/gu
 
-const MINUTES = /\bfor \d+ min\b/gu
+const MINUTES = /\b(for|completed in) \d+ min(?:utes)?\b/gu
 /** Prompts change with every word of Choir's own, and the tokens and their price with them. */
 const TOKENS = /\b\d[\d,]*(?: of (\d+))? tokens\b/gu
 const PRICE = /\b\d+\.\d\d USD\b/gu
@@ -23,6 +23,6 @@ export const steadyText = (text: string): string =>
     .replaceAll(HASH, (hash) => (isHash(hash) ? "…" : hash))
     .replaceAll(TIME, (_, hour: string, ten: string) => `${hour}:${ten}0`)
     .replaceAll(SPAN, "a moment")
-    .replaceAll(MINUTES, "for a while")
+    .replaceAll(MINUTES, "$1 a while")
     .replaceAll(TOKENS, (_, limit?: string) => (limit === undefined ? "… tokens" : `… of ${limit} tokens`))
     .replaceAll(PRICE, "… USD")
