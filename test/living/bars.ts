@@ -12,12 +12,15 @@ const CARD = /asks for your approval/u
 export const cardsOf = (days: ReadonlyArray<Screens>): ReadonlyArray<number> =>
   days.map((screens) => screens.filter((shown) => CARD.test(shown)).length)
 
+/** A line of a screen without the name before it. */
+const wordsOf = (line: string): string => line.replace(/^\S* +/u, "").trim()
+
 /** The facts that somebody asked for, and those of them that were known. */
 export const recalledOf = (days: ReadonlyArray<Screens>) => {
   const screens = days.flat()
   const asked = FACTS.filter(({ question }) => screens.some((shown) => shown.includes(question)))
   const known = asked.filter(({ answer, question }) =>
-    screens.some((shown) => shown.includes(question) && shown.split("\n").some((line) => line.trim() === answer))
+    screens.some((shown) => shown.includes(question) && shown.split("\n").some((line) => wordsOf(line) === answer))
   )
   return { asked: asked.map(({ key }) => key), known: known.map(({ key }) => key) }
 }
