@@ -77,6 +77,7 @@ const ROWS: ReadonlyArray<Row> = [
   ["transport.http", { listen: "127.0.0.1:1" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["telemetry.prometheus", { listen: "127.0.0.1:9464" }, "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["tls.ca_file", "/etc/ca.pem", "added", RESTART_CHOIRD, RESTART_CHOIRD],
+  ["timezone", "Europe/Berlin", "added", RESTART_CHOIRD, RESTART_CHOIRD],
   ["embedding.dimensions", 3, "changed", RESTART_CHOIRD, RESTART_CHOIRD],
   ["global_repo.ref", "x", "changed", `${BUILD} && ${RESTART}`, BUILD],
   ["agents.agent-1.repo.ref", "x", "changed", `${BUILD} && ${RESTART}`, BUILD],
