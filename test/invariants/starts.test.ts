@@ -33,14 +33,14 @@ it("an agent is started with bindings of the one place that knows them all", () 
 
 it("a start with bindings made elsewhere is found", () => {
   const file = parsed(
-    "approvals/AgentSteps.ts",
+    "proposals/AgentSteps.ts",
     `const update = (lifecycle: any, bindings: any) => {
       bindingsOf(1 as any)
       return lifecycle.start("choir", { ...bindings, dm: bindings.dm })
     }`
   )
   assert.deepStrictEqual(ownStarts(file), [
-    "approvals/AgentSteps.ts: bindingsOf",
-    "approvals/AgentSteps.ts: lifecycle.start"
+    "proposals/AgentSteps.ts: bindingsOf",
+    "proposals/AgentSteps.ts: lifecycle.start"
   ])
 })
