@@ -121,6 +121,8 @@ export const whileItFailsForSeconds = (step: Step) =>
 
 /** Requests of a job that fail until its wait for the provider is surely in the log: by the second one the first has been committed. */
 const FAILED_MIN = 2
+/** How long its second request may take; it waits for five seconds. */
+const AGAIN_MS_MAX = 120_000
 
 /** The provider fails once a job asks it, of which the person has read that it began. */
 export const whenItGoesDown = ({ act, ...step }: Step): Step => ({
@@ -138,7 +140,10 @@ export const whenItGoesDown = ({ act, ...step }: Step): Step => ({
       })
       yield* home.ail((request) => (seenIn(request).isJob ? down : undefined))
       yield* act(home)
-      yield* Deferred.await(isDown)
+      yield* Effect.timeoutOrElse(Deferred.await(isDown), {
+        duration: AGAIN_MS_MAX,
+        orElse: () => Effect.die(new Error("the job does not ask the provider again"))
+      })
     })
 })
 
