@@ -11,21 +11,6 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
     breaks: ["J4"]
   },
   {
-    name: "label-ends-under-a-call",
-    file: "src/agent/arbiter/decide.ts",
-    find: "const isBetweenCalls = state.edge.turn === undefined || is_awaited",
-    replace: "const isBetweenCalls = state.edge.turn === undefined || !is_awaited || is_awaited",
-    also: [
-      {
-        file: "src/agent/memory/Compactor.ts",
-        find: "(state.edge.turn === undefined || isAwaited) &&",
-        replace: "(isAwaited || !isAwaited) &&"
-      }
-    ],
-    knownSeed: 436,
-    breaks: ["J4"]
-  },
-  {
     name: "summary-goes-on-without-its-label",
     file: "src/shared/session/compactWindow.ts",
     find: "...(sources.length === 0 ? label : withMixed(memory, sources, event)),",

@@ -1,6 +1,6 @@
 /** Text from outside leaves edge's window, and its label with it: what stays is what people and the agent said before it was in sight. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { SignalId } from "#schema/Ids.ts"
 import type { Message } from "#src/shared/model/Conversation.ts"
@@ -34,15 +34,19 @@ const textOf = (messages: ReadonlyArray<Message>): string => JSON.stringify(mess
 
 /** A model that reads a page when it is told to, sends when it is told to, and repeats what it reads in its answers and its summaries. */
 const model =
-  (seen: Array<ReadonlyArray<Message>>): Script =>
+  (seen: Array<ReadonlyArray<Message>>, slow: Effect.Effect<void>): Script =>
   (messages) =>
-    Effect.sync(() => {
+    Effect.gen(function* () {
       seen.push(messages)
       const inSight = textOf(messages).includes("EVIL")
       if (isCompaction(messages))
         return calls(["choir.memory.delta", { summary_update: inSight ? `${ORDER} `.repeat(300) : "They said hello." }])
       const last = messages.findLast(({ role }) => role !== "assistant")
       if (last?.role === "user" && last.content.includes("read the page")) return calls(["web.read", {}])
+      if (last?.role === "user" && last.content.includes("think, then send")) {
+        yield* slow
+        return calls(["out.send", {}])
+      }
       if (last?.role === "user" && last.content.includes("send it")) return calls(["out.send", {}])
       return says(inSight ? `I heard ${ORDER}` : "hello")
     })
@@ -64,10 +68,13 @@ const talk = Effect.gen(function* () {
   const plane = yield* makeMemoryControlPlane
   const seen: Array<ReadonlyArray<Message>> = []
   const sent: Array<string> = []
-  yield* Effect.forkScoped(runAgent({ plane, script: model(seen), tools: tools(sent), config }))
+  const thought = Deferred.makeUnsafe<void>()
+  yield* Effect.forkScoped(
+    runAgent({ plane, script: model(seen, Deferred.await(thought)), tools: tools(sent), config })
+  )
   yield* say(plane, "My dog is called Rex")
   yield* say(plane, "read the page")
-  return { plane, seen, sent }
+  return { plane, seen, sent, thought }
 })
 
 describe("text from outside", () => {
@@ -114,6 +121,21 @@ describe("text from outside", () => {
       assert.deepStrictEqual([plane.approvals.length, sent.length], [0, 1])
       assert.notInclude(textOf(seen.at(-1) ?? []), "EVIL")
       assert.include(textOf(seen.at(-1) ?? []), "My dog is called Rex")
+    })
+  )
+
+  it.effect("stays under a call that saw it, also when its compaction comes meanwhile", () =>
+    Effect.gen(function* () {
+      const { plane, seen, sent, thought } = yield* talk
+      yield* compact(plane)
+      const before = spoken(plane.events).length
+      yield* plane.say("think, then send")
+      yield* plane.until(() => textOf(seen.at(-1) ?? []).includes("think, then send"))
+      yield* compact(plane)
+      assert.isTrue(plane.state().edge.tainted)
+      yield* Deferred.succeed(thought, undefined)
+      yield* plane.until((events, state) => spoken(events).length > before && quiet(state))
+      assert.deepStrictEqual([plane.approvals.length, sent.length], [1, 0])
     })
   )
 })
