@@ -11,7 +11,7 @@ import { RESULT, Tally } from "./Tally.ts"
 import { type Options, simulate } from "./simulate.ts"
 
 /** The scenario's seed: messages, jobs, external calls, instructions, cancels and compactions. */
-const SCENARIO = 4
+const SCENARIO = 13
 /** People go on for so many seconds as it takes until the log has so many events in the end. */
 const EVENTS_MIN = 200
 const SECONDS = [15, 20, 25, 30, 40, 50, 70, 100]
