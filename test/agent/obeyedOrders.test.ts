@@ -101,7 +101,7 @@ const CHANNELS: ReadonlyArray<Channel> = [
   },
   {
     name: "a file from a person",
-    sources: ["file"],
+    sources: ["file:me"],
     read: () => ["choir.fs.read", { path: ".choirtmp/recv/document-1.txt" }],
     files: (n) => ({ ".choirtmp/recv/document-1.txt": TEXTS[n] ?? "" }),
     message: () => ({
