@@ -1,5 +1,5 @@
 /**
- * A delivery that a stop meets: the call under way and its record are one step, which the stop waits for. the messenger may have taken the message, and
+ * A delivery that a stop meets: the call under way and its record are one step, which the stop waits for. The messenger may have taken the message, and
  * what is not recorded is sent again by the next choird.
  */
 import { Deferred, Effect, Fiber } from "effect"
