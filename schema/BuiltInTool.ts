@@ -10,7 +10,7 @@ export interface BuiltInTool {
   readonly capabilities: ReadonlyArray<Capability>
   /** Its results are text of strangers. */
   readonly untrusted: boolean
-  /** Its results are data of the user: files, mails, pages of an account, memory. A key that it is given and does not show is none. */
+  /** Its results are data of the user: files, mails, pages of an account, memory. A key that it uses and never shows does not count. */
   readonly sees: boolean
   /** Something of a call leaves the machine, for a place that is not the user's own. */
   readonly acts: boolean

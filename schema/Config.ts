@@ -91,8 +91,7 @@ export const Gateway = Schema.Union([
 ])
 export type Gateway = typeof Gateway.Type
 
-/** One person, or one group, at one gateway. All DMs of a bot are its allow list. */
-/** `timezone` is the one of this person, where it is not the home's. */
+/** One person, or one group, at one gateway. All DMs of a bot are its allow list. `timezone` is this person's, where it is not the home's. */
 export const Dm = Schema.Struct({
   gateway: ResourceName,
   user_id: Text,

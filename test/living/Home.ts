@@ -108,7 +108,7 @@ export const moveIn = Effect.fnUntraced(function* ({ model, pages, set }: HomePl
       met = Deferred.makeUnsafe()
     })
   /** The provider is well again, once somebody has met its trouble. */
-  const mend = Effect.andThen(
+  const repair = Effect.andThen(
     Effect.suspend(() => Deferred.await(met)),
     ail(() => undefined)
   )
@@ -155,7 +155,7 @@ export const moveIn = Effect.fnUntraced(function* ({ model, pages, set }: HomePl
     env,
     within: [...network.within, "env", `--chdir=${ROOT}`]
   })
-  return { ail, asked, bot, giveClock, home, mend, network, provider, telegram, terminal, turnTo }
+  return { ail, asked, bot, giveClock, home, repair, network, provider, telegram, terminal, turnTo }
 })
 
 export type Home = Effect.Success<ReturnType<typeof moveIn>>

@@ -156,7 +156,7 @@ export const whileItRefusesTheKey = (step: Step) =>
 export const onceItIsBack = (title: string, { act, ...step }: Step): Step => ({
   ...step,
   title,
-  act: (home) => Effect.andThen(home.mend, act(home))
+  act: (home) => Effect.andThen(home.repair, act(home))
 })
 
 /** Ada restarts the computer, reads that a job waits for the provider, and then it is back. */
@@ -168,7 +168,7 @@ export const restartsWhileItIsDown = (at: Time, waits: string, until: string): S
       const read = (yield* home.bot.sent.all).length
       yield* restarts(at, undefined, waits).act(home)
       yield* home.bot.sent.first(({ text }) => text?.includes(waits) === true, read)
-      yield* home.mend
+      yield* home.repair
     }),
   until
 })
@@ -181,7 +181,7 @@ export const losesAgent = (at: Time, text: string, until: string): Step => ({
     Effect.gen(function* () {
       yield* home.ail(() => hang)
       yield* home.bot.text(PEOPLE.Ada, text)
-      yield* home.mend
+      yield* home.repair
       yield* killAgent(home, [])
     }),
   until
@@ -211,7 +211,7 @@ export const losesChoird = (at: Time, text: string, until: string): Step => ({
     Effect.gen(function* () {
       yield* home.ail(() => hang)
       yield* home.bot.text(PEOPLE.Ada, text)
-      yield* home.mend
+      yield* home.repair
       yield* killChoird(home)
       yield* home.terminal.run("choirctl daemon start")
     }),

@@ -10,12 +10,12 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { packageFolder } from "#src/shared/files/packageFolder.ts"
 import { APART, CACHE, CODE, MAIL, MAIL_READER } from "#src/shared/program/compiledProgram.ts"
 
-/** The name, if it is one that every program understands; an agent without a name lives in the time zone of its sandbox. */
-export const checkedTimeZone = (name: string): string | undefined => (isTimeZone(name) ? name : undefined)
-
 /** The time zone that agents live in: choird's, which is its host's unless config.json or TZ says otherwise. Asked at each start, since a host may move. */
-export const hostTimeZone = (): string | undefined =>
-  checkedTimeZone(new Intl.DateTimeFormat().resolvedOptions().timeZone)
+export const hostTimeZone = (): string | undefined => {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions()
+  // An agent without a name lives in the time zone of its sandbox.
+  return isTimeZone(timeZone) ? timeZone : undefined
+}
 
 /**
  * `cache` is the code as V8 compiled it, `vocabulary` what counts tokens, `mail` the clients of mail servers, `mailReader` the program that reads

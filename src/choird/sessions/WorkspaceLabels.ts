@@ -102,7 +102,7 @@ const lockedLabel = Effect.fnUntraced(function* (key: string) {
   return known === undefined ? undefined : yield* Effect.orDie(decodeLabel(known.label))
 })
 
-/** The same, of a row that is made where there is none. */
+/** The label of a folder to change, like {@link lockedLabel}; an empty one is stored first where the folder has none. */
 const labelToChange = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const known = yield* lockedLabel(key)

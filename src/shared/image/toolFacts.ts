@@ -1,18 +1,10 @@
 /** Facts about tools by which the gate judges the skills that use them. Pure. */
-import type { Capability } from "#schema/Capability.ts"
+import type { BuiltInTool } from "#schema/BuiltInTool.ts"
 import { capabilitiesOf, effectOf, type ToolManifest } from "#schema/Tool.ts"
 import { BUILT_IN_ROWS } from "./builtInTools.ts"
 
-export interface ToolFacts {
-  readonly capabilities: ReadonlyArray<Capability>
-  /** Its results are text of strangers. */
-  readonly untrusted: boolean
-  /** Its results are data of the user: files, mails, pages of an account, memory. A key that it is given and does not show is none. */
-  readonly sees: boolean
-  /** Something of a call leaves the machine, for a place that is not the user's own. */
-  readonly acts: boolean
-  /** Its writes stay in the account that it reads, so that it carries away nothing of its own results. */
-  readonly ownPlace?: boolean
+/** The facts of one tool, by the table of built-in tools or by its manifest. */
+export interface ToolFacts extends Pick<BuiltInTool, "acts" | "capabilities" | "ownPlace" | "sees" | "untrusted"> {
   readonly locks: ReadonlyArray<string>
 }
 
