@@ -27,7 +27,8 @@ const remembers: Habit = (seen) => {
 const recalls: Habit = ({ shown, words }) => {
   const fact = FACTS.find((one) => words.includes(one.question))
   if (fact === undefined) return undefined
-  return { text: shown.includes(fact.told) ? fact.answer : "I do not know that." }
+  if (shown.includes(fact.told)) return { text: fact.answer }
+  return { text: shown.includes("From your memory") ? "I am shown other memories." : "I do not know that." }
 }
 
 const looksAtPhoto: Habit = ({ pictures, words }) =>

@@ -1,6 +1,6 @@
 /**
- * The search of long-term memory for a user's message: one request to choird, before the first call of a turn. Memory never holds a person up: an answer
- * that comes too late is left out.
+ * The search of long-term memory for a user's message: one request to choird, before the first call of a turn. A turn waits for it as long as a person
+ * hardly notices beside the model's own time; an answer that comes later is left out of this turn, and the next one asks again.
  */
 import { Cause, Context, Effect, Layer, Schema } from "effect"
 import type { Recalled } from "#schema/Event.ts"
@@ -17,9 +17,7 @@ import { recalledNote } from "#src/agent/model/prompt/recalledNote.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 
 /** How long a turn waits for its memory. */
-const RECALL_MS_MAX = 1000
-/** How long nothing is asked after choird did not answer. */
-const QUIET_MS = 30_000
+const RECALL_MS_MAX = 3000
 /** Characters of a message that memory is searched for. */
 const MESSAGE_CHARS_MAX = 4000
 
@@ -57,8 +55,8 @@ const make = Effect.gen(function* () {
   const settings = yield* AgentSettings
   let asked_rev = 0
   let found: Recollected | undefined
-  /** Until when nothing is asked; for good where choird has no such tool. */
-  let quiet_until = 0
+  /** Choird has no such tool. */
+  let isMissing = false
 
   /** The turn to ask for: a message of the user that no call was made for yet. */
   const due = () => {
@@ -95,9 +93,8 @@ const make = Effect.gen(function* () {
   /** Without memory the turn runs all the same, after any failure. */
   const leftOut = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
     const error = Cause.squash(cause)
-    const isMissing = error instanceof Denied && error.type === "NOT_AVAILABLE"
-    quiet_until = isMissing ? Infinity : (yield* monotonicMs) + QUIET_MS
-    yield* Effect.logDebug("memory was not searched for this turn", cause)
+    isMissing = error instanceof Denied && error.type === "NOT_AVAILABLE"
+    if (!isMissing) yield* Effect.logWarning("a turn runs without its memory", cause)
   })
 
   return Recollection.of({
@@ -105,7 +102,7 @@ const make = Effect.gen(function* () {
     prepare: Effect.gen(function* () {
       const turn = due()
       const { recall_tokens_max: tokens_max } = settings.current().config.memory
-      if (turn === undefined || tokens_max === 0 || (yield* monotonicMs) < quiet_until) return
+      if (turn === undefined || tokens_max === 0 || isMissing) return
       asked_rev = turn.rev
       const text = turn.text.slice(0, MESSAGE_CHARS_MAX).toWellFormed()
       yield* ask(turn.rev, { text, tokens_max, shown_from: Rev.make(turn.shown_from) }).pipe(

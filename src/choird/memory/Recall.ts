@@ -30,10 +30,8 @@ export type Search = Omit<SearchInput, "agent"> & {
   readonly payer?: AgentId
 }
 
-/** The time that the vector of a query may take; the words rank alone then. */
+/** The time that the vector of a query may take, which includes the start of a local model that was idle; the words rank alone then. */
 const VECTOR_MS_MAX = 1500
-/** The same for the note of a prompt, which the turn waits a second for: a local model that was idle takes longer to load. */
-const NOTE_VECTOR_MS_MAX = 500
 
 export class Recall extends Context.Service<
   Recall,
@@ -69,10 +67,8 @@ export class Recall extends Context.Service<
         recall: Effect.fn("Recall.recall")(function* (agent_id, session_id, input) {
           if (!(yield* onDatabase(hasMemory(agent_id)))) return { hits: [], ranked_by: "words", cost_usd: 0 }
           let cost_usd = 0
-          const near = yield* Effect.provideService(
-            embed(agent_id, input.text, NOTE_VECTOR_MS_MAX),
-            EmbeddingMeter,
-            (use) => Effect.sync(() => void (cost_usd += use.cost_usd))
+          const near = yield* Effect.provideService(embed(agent_id, input.text, VECTOR_MS_MAX), EmbeddingMeter, (use) =>
+            Effect.sync(() => void (cost_usd += use.cost_usd))
           )
           const now_ms = yield* Clock.currentTimeMillis
           const documents = yield* onDatabase(asAgent(agent_id, recallFor(agent_id, session_id, input, near, now_ms)))

@@ -19,8 +19,8 @@ import { isPlainName } from "#src/shared/text/foreignText.ts"
 const HIT_CHARS_MAX = 2400
 /** A search by words and vectors takes milliseconds; the vector of the query may have to come from a provider. */
 const SEARCH_MS_MAX = 10_000
-/** The longest wait for a recall, which may be of no use. */
-const RECALL_MS_MAX = 2500
+/** The longest that a turn waits for its memory. */
+const RECALL_MS_MAX = 3000
 const WRITE_MS_MAX = 10_000
 
 /** A hit with the part of a long text that has the words looked for. */
