@@ -149,7 +149,9 @@ const Prompted = Schema.Struct({
   notes: Schema.optionalKey(Schema.Array(Schema.Struct({ about: Schema.String, text: Schema.String }))),
   environment: Schema.optionalKey(Schema.String),
   /** The rows of long-term memory that a note of this call shows, and what finding them cost. */
-  recalled: Schema.optionalKey(Recalled)
+  recalled: Schema.optionalKey(Recalled),
+  /** Milliseconds before the first call of a job in an epoch in which no agent ran: they do not count in the job's time. */
+  off_ms: Schema.optionalKey(Schema.Natural)
 })
 export type Prompted = typeof Prompted.Type
 

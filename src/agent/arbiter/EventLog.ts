@@ -61,6 +61,8 @@ export class EventLog extends Context.Service<
     begin(after: ChainPlace): void
     /** Takes over events that choird acknowledged in an earlier epoch. */
     restore(events: ReadonlyArray<ChoirEvent>): void
+    /** The newest revision of an earlier epoch; 0 where this one is the first. */
+    restored(): number
     /** The event of a revision that is here: from `oldest()` on, or named by the state when older ones left. */
     get(rev: number): ChoirEvent
     /** The same, or `undefined` for one that left. */
@@ -84,6 +86,7 @@ export class EventLog extends Context.Service<
 
 const make = (session_id: SessionId) => {
   const links: Array<LoggedLink> = []
+  let restored = 0
   // What stands just before the oldest link: the genesis, and later the newest event that left.
   let before = { rev: 0, hash: genesis(session_id) as Uint8Array, bytes_total: 0 }
   let kept: ReadonlyMap<number, Pick<LoggedLink, "bytes" | "event">> = new Map()
@@ -108,6 +111,7 @@ const make = (session_id: SessionId) => {
   }
   const begin = ({ hash, rev }: ChainPlace) => {
     links.length = 0
+    restored = rev
     kept = new Map()
     before = { rev, hash: Buffer.from(hash, "hex"), bytes_total: 0 }
   }
@@ -157,7 +161,11 @@ const make = (session_id: SessionId) => {
     oldest: () => before.rev + 1,
     append,
     begin,
-    restore: (events) => push(linked(events)),
+    restore: (events) => {
+      push(linked(events))
+      restored = head()
+    },
+    restored: () => restored,
     get: (rev) => {
       const event = find(rev)
       if (event === undefined) throw new RangeError(`no event of revision ${rev}`)

@@ -16,8 +16,9 @@ import { ageSince } from "./ageSince.ts"
 import { leftOnBranch } from "./jobWorktree.ts"
 import { makeLanePrompts } from "./LanePrompts.ts"
 import { makeScripts } from "./scripts.ts"
-import { makeJobWaits, pauseBefore, PROVIDER_WAIT_MS_MAX } from "./jobWaits.ts"
+import { makeJobWaits, pauseBefore, PROVIDER_WAIT_MS_MAX, timeOff } from "./jobWaits.ts"
 import { waitOf } from "#src/shared/session/providerWait.ts"
+import type { Prompt } from "#src/agent/model/prompt/Prompt.ts"
 import { inlineResult, TOOL_RESULT_BYTES_MAX } from "#src/agent/model/prompt/inlineResult.ts"
 import { ModelCalls } from "#src/agent/model/ModelCalls.ts"
 import type { Command } from "#src/agent/arbiter/Command.ts"
@@ -52,7 +53,7 @@ export interface CoreRecord {
   readonly skillEnd: EventOf<"SkillTransitionCommitted"> | undefined
 }
 
-/** How old a job is without its waits for a provider, the one that is open, and the question that it waits with; 0 without one. */
+/** How old a job is without its waits for a provider and the time in which no agent ran, the one that is open, and the question that it waits with; 0 without one. */
 interface Ages {
   readonly job_ms: number
   readonly provider_ms: number
@@ -217,9 +218,9 @@ const isAnswered =
   }
 
 /** The ages of a job that this epoch runs. A question's counts from when its job is first seen with it. */
-const makeAges = Effect.fnUntraced(function* (first: CoreLane, find: EventLog["Service"]["find"]) {
+const makeAges = Effect.fnUntraced(function* (first: CoreLane, find: EventLog["Service"]["find"], off_ms: number) {
   const job = yield* ageSince(first.started_at)
-  const waits = makeJobWaits(first, find)
+  const waits = makeJobWaits(first, find, off_ms)
   let asked: { readonly rev: number; readonly age: Effect.Effect<number> } | undefined
   return Effect.fnUntraced(function* (core: CoreLane) {
     const { question } = core
@@ -230,6 +231,10 @@ const makeAges = Effect.fnUntraced(function* (first: CoreLane, find: EventLog["S
     return { job_ms: (yield* job) - total_ms, provider_ms: open_ms, question_ms } satisfies Ages
   })
 })
+
+/** A prompt whose output records the time off before it. */
+const withTimeOff = (prompt: Prompt | undefined, off_ms: number): Prompt | undefined =>
+  prompt === undefined || off_ms === 0 ? prompt : { ...prompt, prompted: { ...prompt.prompted, off_ms } }
 
 /** Runs a job to its end and commits that end. */
 export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
@@ -247,12 +252,24 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
     output: output.rev === 0 ? undefined : (log.get(output.rev) as EventOf<"ModelOutput">),
     before: output.isCorrection ? finalBefore(log.find, lane, output.rev, started_rev) : undefined
   })
+  /** The time off before this epoch, until an output has it. */
+  let unrecorded_ms = 0
   /** Asks the job's model; one that is asked `again` after a failure leaves no trace of a further one but its cost. */
   const ask = Effect.fnUntraced(function* (core: CoreLane, correction: string | undefined, again = false) {
     const { lane } = core
     const { model, prompt, tools } = yield* prompts.core(core)
     yield* compactor.before(lane, { model, tools, messages: prompt(correction)?.messages ?? [] })
-    return yield* calls.ask(lane, "turn", model, tools, () => prompt(correction), compactor.shortening(lane), again)
+    const output = yield* calls.ask(
+      lane,
+      "turn",
+      model,
+      tools,
+      () => withTimeOff(prompt(correction), unrecorded_ms),
+      compactor.shortening(lane),
+      again
+    )
+    if (output?.payload.prompt?.off_ms !== undefined) unrecorded_ms = 0
+    return output
   })
   const step = Effect.fnUntraced(function* (core: CoreLane, next: Exclude<CoreStep, { type: "retry" }>) {
     switch (next.type) {
@@ -279,7 +296,9 @@ export const runCore = Effect.fn("CoreJob.run")(function* (job_name: JobName) {
   })
   const started = arbiter.state().cores.get(job_name)
   if (started === undefined) return
-  const agesOf = yield* makeAges(started, log.find)
+  const off_ms = yield* timeOff(started, log)
+  unrecorded_ms = off_ms
+  const agesOf = yield* makeAges(started, log.find, off_ms)
   /** The job as it continues, once a skill that cannot continue has been ended. */
   const current = Effect.suspend(() => {
     const core = arbiter.state().cores.get(job_name)

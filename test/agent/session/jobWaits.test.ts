@@ -126,6 +126,73 @@ describe("a job whose provider fails", () => {
   )
 })
 
+describe("a job whose computer goes off during its model call", () => {
+  /** The job's model never answers in the first epochs, each of which ends a minute after the call began. */
+  const through = Effect.fnUntraced(function* (offs_ms: ReadonlyArray<number>) {
+    const plane = yield* makeMemoryControlPlane
+    let asked = 0
+    let isUp = false
+    const script: Script = (messages) =>
+      Effect.suspend(() => {
+        if (!isCore(messages)) {
+          const last = messages.at(-1)
+          return Effect.succeed(
+            last?.role === "user" && last.content === "go"
+              ? calls(["choir.core.spawn", { job_name: "dig", task_spec: "dig a hole" }])
+              : says("fine")
+          )
+        }
+        asked += 1
+        return isUp ? Effect.succeed(says("dug")) : Effect.never
+      })
+    let epoch = 1
+    for (const off_ms of offs_ms) {
+      const before = asked
+      const running = yield* Effect.forkChild(runAgent({ plane, config, script, epoch }))
+      if (epoch === 1) yield* plane.say("go")
+      yield* Effect.forkScoped(Effect.forever(Effect.andThen(TestClock.adjust(10), Effect.yieldNow))).pipe(
+        Effect.andThen(
+          Effect.repeat(Effect.yieldNow, {
+            until: () => asked > before && ofType(plane.events, "CoreStarted").length === 1
+          })
+        ),
+        Effect.scoped
+      )
+      yield* Fiber.interrupt(running)
+      yield* TestClock.adjust(off_ms)
+      epoch += 1
+    }
+    isUp = true
+    yield* passing(SECOND)
+    yield* Effect.forkScoped(runAgent({ plane, config, script, epoch }))
+    yield* plane.until((events, state) => ofType(events, "CoreStopped").length === 1 && quiet(state))
+    return plane
+  })
+
+  it.effect("continues with the time that it had", () =>
+    Effect.gen(function* () {
+      const plane = yield* through([8 * HOUR])
+      assert.deepInclude(stopped(plane)[0], { outcome: "completed", result: "dug" })
+      const [output] = ofType(plane.events, "ModelOutput").filter(({ lane }) => lane !== "edge")
+      assert.isAtLeast(output?.payload.prompt?.off_ms ?? 0, 8 * HOUR)
+    })
+  )
+
+  it.effect("continues after two nights", () =>
+    Effect.gen(function* () {
+      const plane = yield* through([8 * HOUR, 9 * HOUR])
+      assert.deepInclude(stopped(plane)[0], { outcome: "completed", result: "dug" })
+    })
+  )
+
+  it.effect("ends by its limit after two weeks", () =>
+    Effect.gen(function* () {
+      const plane = yield* through([336 * HOUR])
+      assert.strictEqual(stopped(plane)[0]?.outcome, "budget")
+    })
+  )
+})
+
 describe("the pauses between its attempts", () => {
   it("double up to five minutes", () => {
     assert.deepStrictEqual([0, 1, 2, 6, 7, 100].map(pauseBefore), [5000, 10_000, 20_000, 300_000, 300_000, 300_000])
