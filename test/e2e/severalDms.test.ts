@@ -174,7 +174,7 @@ layer(Choir.layer, { excludeTestServices: true, timeout: LAYER_MS_MAX })("an age
         last = Option.getOrThrow(pid)
         yield* Effect.sync(() => process.kill(last, "SIGKILL"))
       }
-      yield* told(PHONE, "I have stopped working")
+      yield* told(PHONE, "to start me again")
       assert.deepStrictEqual(yield* texts(TABLET), before[1])
       assert.lengthOf(yield* texts(PHONE), before[0].length + 1)
     })

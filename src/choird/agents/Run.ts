@@ -27,11 +27,9 @@ import { databaseDefect, retryDatabase } from "#src/choird/database/DatabaseAway
 import { prepareStart } from "./prepareStart.ts"
 import { InstalledPrograms } from "./InstalledPrograms.ts"
 import type { RunContext, RunHandle, RunRequest } from "./RunContext.ts"
-import { afterOutage, tell } from "./runNotices.ts"
+import { afterOutage, tellStopped } from "./runNotices.ts"
 
 const STOPPED: Ending = { type: "end", status: "stopped" }
-
-const CALL_OPERATOR = "My operator has to start me again."
 
 const startFailed = (agent_id: AgentId, reason: string, hint: string) =>
   new AgentRefused({ kind: "START_FAILED", agent_id, reason, hint })
@@ -208,7 +206,7 @@ const settle = Effect.fnUntraced(function* (context: RunContext, ending: Effect.
   const attended = !unattended && !Deferred.isDoneUnsafe(context.started)
   if (!attended) {
     yield* notStarted(agent_id, ending.kind, ending.reason)
-    yield* tell(context, `I have stopped working: ${ending.reason}. ${CALL_OPERATOR}`)
+    yield* tellStopped(context, `I have stopped working: ${ending.reason}.`)
   }
   return startFailed(agent_id, `${agent_id} did not start: ${ending.reason}`, `choirctl logs ${agent_id}`)
 })
@@ -243,7 +241,7 @@ const giveUp = Effect.fnUntraced(function* (request: RunRequest, why: AgentRefus
   }
   yield* Effect.logError(`the agent could not be started: ${why.reason}`)
   yield* notStarted(agent_id, why.kind, why.reason)
-  yield* tell({ agent_id, bindings }, `I could not be started again: ${why.reason}. ${CALL_OPERATOR}`)
+  yield* tellStopped({ agent_id, bindings }, `I could not be started again: ${why.reason}.`)
   if (why.kind !== "START_FAILED") yield* retryDatabase(leases.release(agent_id))
   yield* views.end(agent_id, "crashed", why.reason)
 })

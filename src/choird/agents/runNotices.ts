@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import type { AgentId } from "#schema/Ids.ts"
 import { boundDms, type RunBindings } from "#schema/ResourceBindings.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
-import { Outbox } from "#src/choird/queues/Outbox.ts"
+import { type Advice, Outbox } from "#src/choird/queues/Outbox.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** An agent that runs, and its DMs. */
@@ -12,11 +12,26 @@ export interface Notified {
   readonly bindings: Pick<RunBindings, "dm" | "dms">
 }
 
+/** How an agent that has stopped is started again: an admin does it from where the notice is read. */
+const startAgain =
+  (agent_id: AgentId): Advice =>
+  ({ dms, gateways }, dm) => {
+    const at = dms[dm]
+    if (at !== undefined && gateways[at.gateway]?.type === "console")
+      return `To start me again: choirctl agent start ${agent_id}`
+    return at?.admin === true ? `Send /start ${agent_id} to start me again.` : "An admin has to start me again."
+  }
+
+/** Tells the agent's person that it has stopped, and how it is started again. */
+export const tellStopped = (notified: Notified, text: string) => tell(notified, text, startAgain(notified.agent_id))
+
 /** Tells the agent's person, in words for somebody who has no shell. */
-export const tell = Effect.fnUntraced(function* ({ agent_id, bindings }: Notified, text: string) {
+export const tell = Effect.fnUntraced(function* ({ agent_id, bindings }: Notified, text: string, advice?: Advice) {
   const outbox = yield* Outbox
   const source_id = `crashed:${agent_id}:${yield* Clock.currentTimeMillis}`
-  yield* retryDatabase(outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text }))
+  yield* retryDatabase(
+    outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text, ...(advice === undefined ? {} : { advice }) })
+  )
 })
 
 /** The shortest outage to report; a restart of the server is shorter. */

@@ -179,12 +179,12 @@ const makeHindrance = Effect.gen(function* () {
     { on_card }: { readonly on_card?: true }
   ) {
     const { config: running } = yield* config.current
-    if (!mayDecide(running, writer, row)) return `the DM ${writer} is not an admin's`
+    if (!mayDecide(running, writer, row)) return "it is about the configuration, which is for an admin"
     if (isAdmin(running, writer)) return undefined
     if (isInGroup({ dm, writer })) {
       const view = (yield* lifecycle.list).find(({ agent_id }) => agent_id === row.agent_id)
       const isBound = view !== undefined && view.bindings !== null && boundDms(view.bindings).includes(writer)
-      if (!isBound) return `the DM ${writer} is not one that ${row.agent_id} talks to`
+      if (!isBound) return `${row.agent_id} does not talk with you alone`
     }
     // A card is seen by those alone who are in its chat.
     if (on_card === true) return undefined
@@ -218,7 +218,7 @@ const makeHindrance = Effect.gen(function* () {
     const { approval_id } = row
     const why = yield* whyNot(speaker, row, command)
     if (why !== undefined) {
-      const text = `You may not decide this here, because ${why}. An operator can: choirctl approval approve ${approval_id}, or choirctl approval reject ${approval_id}`
+      const text = `You may not decide this here, because ${why}. An admin can decide it, as approval ${approval_id}.`
       return yield* refuse("NOT_ADMIN", text, { ...command, approval_id }, speaker)
     }
     if (row.status !== "pending" || command.resolution !== "approved" || (yield* wasShown(row, speaker)))

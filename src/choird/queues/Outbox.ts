@@ -68,7 +68,11 @@ interface Notice {
   readonly dms: ReadonlyArray<ResourceName>
   readonly source_id: string
   readonly text: string
+  /** A sentence after the text that depends on the DM that gets it. */
+  readonly advice?: Advice
 }
+
+export type Advice = (config: Config, dm: ResourceName) => string
 
 /** Messages of a DM that were given up. */
 export interface Undeliverable {
@@ -330,10 +334,19 @@ export const insertOutbox = Effect.fnUntraced(function* (config: Config, message
 })
 
 /** Stores a notice where it belongs; answers the DM, if config.json has one. */
-const insertNotice = Effect.fnUntraced(function* (config: Config, { dms, ...notice }: Notice) {
+const insertNotice = Effect.fnUntraced(function* (config: Config, { advice, dms, text, ...notice }: Notice) {
   const place = yield* unaskedPlace(config, notice.agent_id, dms)
   if (place === undefined) return undefined
-  const row = { ...notice, ...place, kind: "notice", source: "choird", session_id: null, in_reply_to: null } as const
+  const words = advice === undefined ? text : `${text} ${advice(config, place.dm)}`
+  const row = {
+    ...notice,
+    ...place,
+    text: words,
+    kind: "notice",
+    source: "choird",
+    session_id: null,
+    in_reply_to: null
+  } as const
   yield* insertOutbox(config, [row])
   return place.dm
 })

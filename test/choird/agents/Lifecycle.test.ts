@@ -268,7 +268,7 @@ describe("Lifecycle", LIVE, () => {
         yield* life.say(agent_id, "crash")
         const last = yield* views.first((view) => view.status === "crashed")
         assert.match(last.reason ?? "", /^it crashed 3 times in 5 minutes; the last time it exited with code 9$/u)
-        yield* life.told(agent_id, /stopped working: it crashed 3 times/u)
+        yield* life.told(agent_id, /stopped working: it crashed 3 times.*To start me again: choirctl agent start/u)
         assert.deepStrictEqual(yield* refusalsOf(life, agent_id), ["choird agent.restart BREAKER"])
         assert.deepInclude(yield* sessionOf(life, agent_id), { status: "crashed", epoch: 3 })
         assert.deepStrictEqual(yield* leasesOf(life, agent_id), [])

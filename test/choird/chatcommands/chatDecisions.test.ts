@@ -198,7 +198,7 @@ describeStores("decisions in a chat", (it) => {
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(change)}`
       const kid = { dm: PHONE, writer: TABLET }
       const refused = yield* say(mine.agent_id, "approved", change, kid)
-      assert.match(refused.text, /^You may not decide this here, because the DM tablet is not an admin's\./u)
+      assert.match(refused.text, /^You may not decide this here, because it is about the configuration, which is for an admin\. An admin can/u)
       const unknown = yield* say(mine.agent_id, "approved", theirs.numbers[0] ?? "", kid)
       assert.match(unknown.text, /^There is no approval /u)
       assert.strictEqual((yield* find(change)).status, "pending")
@@ -216,7 +216,7 @@ describeStores("decisions in a chat", (it) => {
       const guest = { dm: PHONE, writer: ResourceName.make("guest") }
       const [open = ""] = (yield* asked(PHONE, "call-open")).numbers
       const { agent_id: other } = yield* find(open)
-      assert.match((yield* say(other, "approved", open, guest)).text, /because the DM guest is not one that /u)
+      assert.match((yield* say(other, "approved", open, guest)).text, / does not talk with you alone\. /u)
       const parent = { dm: TABLET, writer: PHONE }
       assert.match((yield* say(mine.agent_id, "rejected", change, parent)).text, /^Rejected /u)
       assert.strictEqual((yield* find(change)).resolved_by, "gateway:bot/phone")
