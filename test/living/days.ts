@@ -14,7 +14,6 @@ import {
   restartsWhileItIsDown,
   sendsFile,
   sendsPhoto,
-  startsAgent,
   taps,
   tells,
   whenItGoesDown,
@@ -139,7 +138,8 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       tells("10:40", "user.lake"),
       losesAgent("18:00", "thank you", "welcome"),
       crashes("18:10", 2, "have stopped working"),
-      startsAgent("18:20", "good evening", "Good evening"),
+      writes("Ada", "18:20", "/start choir", "Choir is running"),
+      writes("Ada", "18:30", "good evening", "Good evening"),
       losesChoird("22:00", "good night", "Good night")
     ]
   }

@@ -199,10 +199,6 @@ export const crashes = (at: Time, times: number, until: string): Step => ({
   until
 })
 
-export const startsAgent = atComputer("Ada has started the agent again at the computer.", ({ terminal }) =>
-  terminal.run("choirctl agent start choir")
-)
-
 /** choird is killed with a message on its way to it. */
 export const losesChoird = (at: Time, text: string, until: string): Step => ({
   at,
