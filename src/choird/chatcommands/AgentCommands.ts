@@ -23,6 +23,7 @@ import { problemText } from "#src/shared/config/configProblems.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { AgentCommand } from "./readCommand.ts"
+import { type Refused, refusedAnswer, sentence } from "./refusedAnswer.ts"
 
 /** Long commands of all chats at once; the next one is refused. */
 const AGENT_COMMANDS_MAX = 8
@@ -45,19 +46,6 @@ export class AgentCommands extends Context.Service<
 
 const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
-
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/u.test(text) ? "" : "."}`
-
-interface Refused {
-  readonly message: string
-  readonly hint?: string
-}
-
-/** A command of the host stands as it is typed. */
-const advice = (hint: string): string => (hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint))
-
-const refused = ({ hint, message }: Refused): Answer =>
-  refusal([sentence(message), ...(hint === undefined || hint === "" ? [] : [advice(hint)])].join(" "))
 
 const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updated): string => {
   const words = {
@@ -136,7 +124,7 @@ const makeWork = Effect.gen(function* () {
     const done = yield* Effect.result(work)
     const detail = Result.isFailure(done) ? { refused: done.failure.kind } : {}
     yield* audit.record({ who: whoIs(speaker), action, agent_id, detail })
-    return Result.match(done, { onFailure: refused, onSuccess: (text) => notice(sentence(text)) })
+    return Result.match(done, { onFailure: refusedAnswer, onSuccess: (text) => notice(sentence(text)) })
   })
 
   const build = Effect.fnUntraced(function* (agent_id: AgentId) {
@@ -167,7 +155,7 @@ const makeWork = Effect.gen(function* () {
     const done = yield* Effect.result(workspaces.reset(name))
     const detail = { workspace: name, ...(Result.isFailure(done) ? { refused: done.failure.kind } : {}) }
     yield* audit.record({ who: whoIs(speaker), action: "workspace.reset", detail })
-    if (Result.isFailure(done)) return refused(done.failure)
+    if (Result.isFailure(done)) return refusedAnswer(done.failure)
     const { stopped } = done.success
     return notice(
       `${name} is empty.`,
@@ -297,7 +285,7 @@ const makeKeepModel = Effect.gen(function* () {
     const detail = { llm, ...(Result.isFailure(done) ? { refused: "NOT_APPLIED" } : {}) }
     yield* audit.record({ who, action: "model.default", agent_id, detail })
     return Result.isFailure(done)
-      ? refused(done.failure)
+      ? refusedAnswer(done.failure)
       : notice(`${llm} is the default model of ${agent_id} from now on.`)
   })
 })
@@ -312,7 +300,7 @@ const makeSettings = Effect.gen(function* () {
       problems
     }: Refused & { readonly problems: ReadonlyArray<Parameters<typeof problemText>[0]> }) =>
       problems.length === 0
-        ? refused({ message, hint: hint ?? "" })
+        ? refusedAnswer({ message, hint: hint ?? "" })
         : refusal([sentence(message), ...problems.map(problemText)].join("\n")),
     onSuccess: (lines: ReadonlyArray<string>) => notice(...lines)
   })

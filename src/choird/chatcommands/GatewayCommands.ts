@@ -32,6 +32,7 @@ import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered } from "./Choices.ts"
 import type { AgentCommand, Command } from "./readCommand.ts"
+import { refusedAnswer, sentence } from "./refusedAnswer.ts"
 import type { Speaker } from "./Speaker.ts"
 import { hostZone, localSecond } from "#src/shared/text/localTime.ts"
 import { counted } from "#src/shared/text/counts.ts"
@@ -54,8 +55,6 @@ const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", t
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
 
 const listed = (what: string, names: ReadonlyArray<string>) => `${what}: ${[...names].sort().join(", ") || "none"}.`
-
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 /** The activity of edge. A call that waits for a person gets its own line, unless another turn runs meanwhile. */
 const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<string> => {
@@ -235,7 +234,7 @@ const makeSetModel = Effect.gen(function* () {
     const { admin, agent_id, gateway } = speaker
     if (keep && !admin) return refusal("Only an admin can change the default model. Leave out default to switch now.")
     const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { llm }))
-    if (set._tag === "Failure") return refusal(`${sentence(set.failure.reason)} ${sentence(set.failure.hint)}`)
+    if (set._tag === "Failure") return refusedAnswer(set.failure)
     if (keep) return yield* onAgents({ type: "default model", llm }, speaker)
     return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
   })

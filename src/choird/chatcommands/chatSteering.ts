@@ -18,13 +18,12 @@ import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 import { choose, numbered } from "./Choices.ts"
 import type { Answer } from "./Answer.ts"
+import { refusedAnswer, sentence } from "./refusedAnswer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { Command } from "./readCommand.ts"
 
 const notice = (text: string): Answer => ({ kind: "notice", text })
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
-
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 export const orderOf = (
   command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "new" | "stop" }>
@@ -98,11 +97,11 @@ export const makeSteer = Effect.gen(function* () {
       if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
         return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
       if (failure._tag === "SteeringRefused" && failure.kind === "OTHER_TEXT")
-        return refusal(`${sentence(failure.message)} ${sentence(failure.hint)}`)
+        return refusedAnswer(failure)
       if (failure._tag === "SteeringRefused" && failure.kind === "JOBS_RUN")
         return refusal(`${sentence(failure.message)} Wait for the report, or send /new yes to end what runs.`)
       const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"
-      return refusal(`${sentence(failure.message)}${namesJobs ? ` ${sentence(failure.hint)}` : ""}`)
+      return namesJobs ? refusedAnswer(failure) : refusal(sentence(failure.message))
     }
     const { body } = ordered.success
     switch (body.type) {

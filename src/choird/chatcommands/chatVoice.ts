@@ -5,6 +5,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { ChatSettings, type VoiceMode } from "./ChatSettings.ts"
 import type { Answer } from "./Answer.ts"
+import { refusedAnswer } from "./refusedAnswer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { Command } from "./readCommand.ts"
 
@@ -36,7 +37,7 @@ export const makeChatVoice = Effect.gen(function* () {
     if (command.type === "set voice") {
       const { voice_profile } = command
       const set = yield* Effect.result(models.set(agent_id, `gateway:${gateway}`, { voice_profile }))
-      if (set._tag === "Failure") return refusal(`${set.failure.reason}. ${set.failure.hint}`)
+      if (set._tag === "Failure") return refusedAnswer(set.failure)
       return notice(`The agent speaks as ${voice_profile} from now on, until it is started again.`)
     }
     const { voice_profile } = yield* Effect.orDie(models.get(agent_id))

@@ -102,7 +102,17 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Contexts, {
       ask: (_, lane) => (lane === EDGE ? Effect.succeed(promptContext) : new NoContext({ kind: "NO_PROMPT", lane }))
     }),
-    Layer.mock(Models, { set: () => Effect.succeed({} as never) }),
+    Layer.mock(Models, {
+      set: (agent_id, _, { llm }) =>
+        llm === "small"
+          ? new AgentRefused({
+              kind: "NOT_READY",
+              agent_id,
+              reason: 'the secret "small-key" has no value',
+              hint: "choirctl secret set small-key && choirctl secret apply"
+            })
+          : Effect.succeed({} as never)
+    }),
     Layer.mock(ConfigWriter, {
       apply: (who, edits) => Effect.sync(() => told.record(`${who} writes ${JSON.stringify(edits)}`))
     }),
@@ -178,6 +188,16 @@ describe("an admin's commands", () => {
         detail: { llm: "large" }
       })
       assert.match(yield* say("/model llm large default", false), /^Only an admin can change the default model/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("name a command of the host as it is typed, where a model cannot be used", () =>
+    Effect.gen(function* () {
+      const { say } = yield* setUp
+      assert.strictEqual(
+        yield* say("/model llm small"),
+        'The secret "small-key" has no value. On the host: choirctl secret set small-key && choirctl secret apply'
+      )
     }).pipe(Effect.scoped)
   )
 

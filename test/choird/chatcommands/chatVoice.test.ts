@@ -73,7 +73,7 @@ describe("/voice", () => {
       assert.match(yield* say("/voice"), /^All answers come as voice notes\. /u)
       assert.match(yield* say("/voice calm"), /speaks as calm from now on/u)
       assert.deepStrictEqual(set, [{ voice_profile: name("calm") }])
-      assert.strictEqual(yield* say("/voice none"), "there is no such voice. choirctl voice list")
+      assert.strictEqual(yield* say("/voice none"), "There is no such voice. On the host: choirctl voice list")
       assert.strictEqual(yield* say("/voice off"), "Answers come as texts.")
     })
   )
