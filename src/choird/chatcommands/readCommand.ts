@@ -112,7 +112,10 @@ const onAgent =
 const startOf = (rest: string): Command | undefined => {
   const [name, ...pairs] = rest.split(/\s+/u)
   const agent_id = Option.getOrUndefined(agentId(name))
-  const entries = pairs.map((pair) => /^([a-z_]+)=(\S+)$/u.exec(pair)?.slice(1) ?? ["", ""])
+  const entries = pairs.map((pair) => {
+    const [, key = "", value = ""] = /^([a-z_-]+)=(\S+)$/u.exec(pair) ?? []
+    return [key.replaceAll("-", "_"), value] as const
+  })
   // The chat itself is the DM, whatever is typed.
   const options = entries.some(([key]) => key === "dm")
     ? undefined
@@ -178,7 +181,7 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
       : /^\d{1,9}$/u.test(rest)
         ? { type: "trust", rev: Number(rest) }
         : undefined,
-  new: (rest) => (rest === "" || rest === "yes" ? { type: "new", end_jobs: rest === "yes" } : undefined),
+  new: (rest) => (/^(?:yes)?$/iu.test(rest) ? { type: "new", end_jobs: rest !== "" } : undefined),
   memory: (rest) => ({ type: "memory", query: rest === "" ? undefined : rest.slice(0, MEMORY_QUERY_CHARS_MAX) }),
   forget: (rest) => (rest === "" ? undefined : { type: "forget", text: rest }),
   model: alone({ type: "model" }),
@@ -252,7 +255,7 @@ const helpOf = (admin: boolean, asked = ""): string => {
 }
 
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
-const COMMAND = /^\/([A-Za-z0-9_]{1,32})(?:@[A-Za-z0-9_]{1,64})?$/u
+const COMMAND = /^\/([A-Za-z0-9_-]{1,32})(?:@[A-Za-z0-9_]{1,64})?$/u
 
 /**
  * A word behind a slash that names no command: alone it is a mistyped one, and so it is with one word more where a command has nearly that name. A longer text
@@ -275,7 +278,9 @@ export const readCommand = (text: string, admin: boolean): Read | undefined => {
   const rest = text.slice(begun.length).trim()
   const [, typed] = COMMAND.exec(rest === "" ? plainWord(begun).replace(SENTENCE_END, "") : plainWord(begun)) ?? []
   if (typed === undefined) return undefined
-  const first = typed.toLowerCase()
+  const first = typed.toLowerCase().replaceAll("-", "_")
+  // `/update-all` is choirctl's spelling of a command; every other word with a hyphen is a text.
+  if (typed.includes("-") && !isWords(first)) return undefined
   const [second = ""] = rest.split(/\s/u, 1)
   const two = `${first} ${plainWord(second).toLowerCase()}`
   const words = second !== "" && isWords(two) ? two : isWords(first) ? first : undefined

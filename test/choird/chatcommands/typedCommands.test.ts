@@ -21,6 +21,17 @@ describe("a command", () => {
     assert.deepStrictEqual(commandOf("／stop　ｓ"), commandOf("/stop ｓ"))
   })
 
+  it("may have its words and keys spelt as choirctl spells them", () => {
+    assert.deepStrictEqual(commandOf("/update-all"), { type: "update all" })
+    assert.deepInclude(commandOf("/start helper voice-profile=calm llm=large"), {
+      type: "start agent",
+      options: { voice_profile: "calm", llm: "large" }
+    })
+    for (const text of ["/new yes", "/new Yes", "/new YES"])
+      assert.deepStrictEqual(commandOf(text), { type: "new", end_jobs: true }, text)
+    for (const text of ["/home-office", "/etc-old", "/update-all-of-it"]) assert.isUndefined(commandOf(text), text)
+  })
+
   it("takes numbers in the digits of any script, with the signs behind them", () => {
     for (const text of [
       "/approve 12",

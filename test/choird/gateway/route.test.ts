@@ -197,7 +197,7 @@ describe("route", () => {
       ["/model llm a b", "/model, or /model llm <name> [default]"]
     ] as const)
       assert.strictEqual(said(from("1", text)), `Usage: ${usage}`, text)
-    for (const text of ["/", "/ status", "/update-all", "//x", "see /status", `/${"x".repeat(33)}`, "/etc/passwd?"])
+    for (const text of ["/", "/ status", "/home-office", "//x", "see /status", `/${"x".repeat(33)}`, "/etc/passwd?"])
       assert.strictEqual(from("1", text).type, "message", text)
   })
 
