@@ -128,6 +128,7 @@ describe("a card that an agent wrote", () => {
       "/APPROVE",
       "(/reject@double_bot)",
       "`/stop` /update_all\n/approve",
+      "Send /new for that",
       "/approve 7"
     ]) {
       const [part] = messageParts(said(text), 4096)

@@ -14,6 +14,7 @@ import {
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
+import { SLASH } from "#src/choird/queues/chatText.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { plainWord, SENTENCE_END, withPlainDigits } from "#src/shared/text/typedText.ts"
 import type { VoiceMode } from "./ChatSettings.ts"
@@ -254,6 +255,8 @@ const helpOf = (admin: boolean, asked = ""): string => {
   return [...unknown, `${HELP_TOPICS[topic]}:`, ...lines, "", ...others].join("\n")
 }
 
+const SLASHED = new RegExp(String.raw`^[/\u{ff0f}${SLASH}]\S*`, "u")
+
 /** `/name@bot rest`: Telegram adds the bot's name in its menus and in groups. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,32})(?:@[A-Za-z0-9_]{1,64})?$/u
 
@@ -274,8 +277,9 @@ const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMA
 
 /** Undefined for a text that is not a command, and thus meant for the agent. */
 export const readCommand = (text: string, admin: boolean): Read | undefined => {
-  const [begun = ""] = /^[/\u{ff0f}]\S*/u.exec(text) ?? []
-  const rest = text.slice(begun.length).trim()
+  const [typedAs = ""] = SLASHED.exec(text) ?? []
+  const begun = typedAs.replace(SLASH, "/")
+  const rest = text.slice(typedAs.length).trim()
   const [, typed] = COMMAND.exec(rest === "" ? plainWord(begun).replace(SENTENCE_END, "") : plainWord(begun)) ?? []
   if (typed === undefined) return undefined
   const first = typed.toLowerCase().replaceAll("-", "_")

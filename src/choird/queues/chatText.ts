@@ -44,10 +44,10 @@ export const openingOf = ({ agent_id }: Pick<Words, "agent_id">): string => `${a
 
 /** The slash of a command that does something without a word behind it. Apps send one as the person's own message when it is tapped. */
 const TAPPED =
-  /(?<![\p{L}\p{N}_/<>])\/(?=(?:approve|reject|stop|cancel|restart|compact|update|update_all)(?:@\w{1,64})?(?![\w/<>]))/giu
+  /(?<![\p{L}\p{N}_/<>])\/(?=(?:approve|reject|stop|new|cancel|restart|compact|update|update_all)(?:@\w{1,64})?(?![\w/<>]))/giu
 
-/** A slash that looks the same and makes no command. */
-const SLASH = "\u2215"
+/** A slash that looks the same and that no app makes a command of. A person who copies it with its word means the command. */
+export const SLASH = "\u2215"
 
 /** The slashes of addresses that Telegram makes links of and that open no page: they pay, join or change a setting in its app. It looks at the end of a scheme. */
 const STARTED = /(?<=(?:tg|ton|tonsite|ftp):)\/\//giu

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Choices, numbered } from "#src/choird/chatcommands/Choices.ts"
+import { untapped } from "#src/choird/queues/chatText.ts"
 import { readCommand } from "#src/choird/chatcommands/readCommand.ts"
 import { ResourceName } from "#schema/Ids.ts"
 import { pairingCodeIn } from "#src/shared/text/pairingCode.ts"
@@ -19,6 +20,12 @@ describe("a command", () => {
     for (const text of ["/stop", "／stop", "／ｓｔｏｐ", "/STOP", "/stop。", "/stop！", "/stop.", "／stop!", "/stop؟"])
       assert.deepStrictEqual(commandOf(text), { type: "stop" }, text)
     assert.deepStrictEqual(commandOf("／stop　ｓ"), commandOf("/stop ｓ"))
+  })
+
+  it("may be copied from a message of the agent, where it has the slash of no command", () => {
+    const [copied = ""] = /\S*cancel dig/u.exec(untapped("/cancel dig ends it")) ?? []
+    assert.notStrictEqual(copied, "/cancel dig")
+    assert.deepStrictEqual(commandOf(copied), { type: "cancel", job_name: "dig" })
   })
 
   it("may have its words and keys spelt as choirctl spells them", () => {
