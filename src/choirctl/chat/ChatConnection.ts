@@ -105,7 +105,7 @@ export const openChat = Effect.fn("openChat")(function* (home: string, agent_id:
     const request = { params, payload: { client_id: randomUUID(), text } }
     const sent = Effect.gen(function* (): Effect.fn.Return<Sent, unknown> {
       // Only choird knows its commands, and the lists that a number chooses from; a text that cannot be one spares the question.
-      const { answer } = /^\s*(?:[/\u{ff0f}]|[#\u{ff03}]?\p{Nd}+[.\u{3002}\u{ff0e}]?\s*$)/u.test(text)
+      const { answer } = /^\s*(?:[/\u{ff0f}\u{2215}]|[#\u{ff03}]?\p{Nd}+[.\u{3002}\u{ff0e}]?\s*$)/u.test(text)
         ? yield* chat.command(request)
         : { answer: null }
       if (answer !== null) return { type: "answer", ...answer }

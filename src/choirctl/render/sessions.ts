@@ -73,7 +73,7 @@ export const sessionText = (detail: SessionDetail, now_ms: number, color: boolea
 export const coreList = (rows: ReadonlyArray<CoreSummary>): string =>
   rows.length === 0
     ? "no core jobs are running; choirctl session jobs lists those that ended"
-    : rows.map((row) => jobLines(row).map(safeText).join("\n")).join("\n\n")
+    : rows.map((row) => jobLines(row, undefined).map(safeText).join("\n")).join("\n\n")
 
 /** A prompt part by part, and the shares of its kinds of parts at the end, where a person looks first. */
 export const contextText = (context: PromptContext, color: boolean): string =>

@@ -80,30 +80,34 @@ const usedText = ({ edge, spent }: SessionState, { max_cost_usd, max_tool_calls_
   ]
 }
 
+/** The jobs that have begun, by name; one that waits for its provider says so. */
+const jobNames = (jobs: ReadonlyArray<CoreSummary>, zone: string | undefined): ReadonlyArray<string> =>
+  jobs
+    .filter(({ lifecycle }) => lifecycle !== "PENDING")
+    .map(({ job_name, provider_wait }) =>
+      provider_wait === undefined ? job_name : `${job_name} (${waitText(provider_wait, zone)})`
+    )
+
 const statusText = (
   view: AgentView,
   state: SessionState | undefined,
   budgets: Budgets,
   approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
-  jobs: ReadonlyArray<CoreSummary>,
+  jobs: ReadonlyArray<string>,
   now_ms: number
 ): Answer => {
-  const begun = jobs.filter(({ lifecycle }) => lifecycle !== "PENDING")
-  const cores = begun.map(({ job_name, provider_wait }) =>
-    provider_wait === undefined ? job_name : `${job_name} (${waitText(provider_wait)})`
-  )
   return notice(
     standing(view, now_ms),
     ...(view.reason === null ? [] : [`${view.reason}.`]),
     ...(state === undefined ? [] : activityText(state, approvals.edge)),
     ...approvals.lines,
-    ...(cores.length === 0 ? [] : [`Jobs: ${cores.join(", ")}.`]),
+    ...(jobs.length === 0 ? [] : [`Jobs: ${jobs.join(", ")}.`]),
     ...(state === undefined ? [] : usedText(state, budgets))
   )
 }
 
-const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
-  jobs.length === 0 ? notice("No jobs are running.") : notice(...jobs.flatMap(jobLines))
+const coresText = (jobs: ReadonlyArray<CoreSummary>, zone: string | undefined): Answer =>
+  jobs.length === 0 ? notice("No jobs are running.") : notice(...jobs.flatMap((job) => jobLines(job, zone)))
 
 const contextAnswer = (context: PromptContext, zone: string | undefined): Answer =>
   notice(
@@ -285,7 +289,7 @@ const make = Effect.fnUntraced(function* () {
         const { budgets } = (yield* config.current).config
         const now_ms = yield* Clock.currentTimeMillis
         const jobs = state === undefined || state.cores.size === 0 ? [] : yield* running(view, state)
-        return statusText(view, state, budgets, yield* decisions.waiting(speaker), jobs, now_ms)
+        return statusText(view, state, budgets, yield* decisions.waiting(speaker), jobNames(jobs, speaker.zone), now_ms)
       }
       case "decide":
         return yield* decisions.decide(command, speaker)
@@ -297,7 +301,7 @@ const make = Effect.fnUntraced(function* () {
         return yield* decisions.list(speaker)
       case "cores": {
         const { state, view } = yield* look(speaker.agent_id)
-        return coresText(yield* running(view, state))
+        return coresText(yield* running(view, state), speaker.zone)
       }
       case "context": {
         const { view } = yield* look(speaker.agent_id)

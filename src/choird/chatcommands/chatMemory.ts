@@ -47,22 +47,25 @@ const short = (text: string) => {
 }
 
 const DAY_CHARS = 10
-const day = (instant: string) => localMinute(instant).slice(0, DAY_CHARS)
+const day = (instant: string, zone: string | undefined) => localMinute(instant, zone).slice(0, DAY_CHARS)
 
 const count = (number: number, one: string) => `${number} ${one}${number === 1 ? "" : "s"}`
 
-const factLine = ({ created_at, key, text, untrusted }: Fact, place: number) =>
-  `${place + 1}. ${key ?? "fact"}: ${short(text)} (${day(created_at)}${untrusted ? ", untrusted" : ""})`
+const factLine =
+  (zone: string | undefined) =>
+  ({ created_at, key, text, untrusted }: Fact, place: number) =>
+    `${place + 1}. ${key ?? "fact"}: ${short(text)} (${day(created_at, zone)}${untrusted ? ", untrusted" : ""})`
 
 /** A hit with the part of it that has the words looked for. */
-const hitLine = (query: string) => {
+const hitLine = (query: string, zone: string | undefined) => {
   const words = [...wordsIn(query)].map((word) => ({ lexemes: [word] }))
-  return (hit: MemoryHit) => foundLine({ ...hit, text: excerpt(hit.text, words, FOUND_TOKENS) })
+  return (hit: MemoryHit) => foundLine({ ...hit, text: excerpt(hit.text, words, FOUND_TOKENS) }, zone)
 }
 
-const foundLine = ({ first_rev, key, last_rev, said_at, session_id, text, untrusted }: MemoryHit) => {
+const foundLine = (hit: MemoryHit, zone: string | undefined) => {
+  const { first_rev, key, last_rev, said_at, session_id, text, untrusted } = hit
   const place = session_id === undefined ? (key ?? "fact") : `session ${session_id}, events ${first_rev}-${last_rev}`
-  return `${day(said_at)}, ${place}${untrusted === true ? ", untrusted" : ""}: ${short(text)}`
+  return `${day(said_at, zone)}, ${place}${untrusted === true ? ", untrusted" : ""}: ${short(text)}`
 }
 
 const planLines = ({ facts, sessions }: ForgetPlan): ReadonlyArray<string> => {
@@ -114,7 +117,7 @@ export const makeChatMemory = Effect.gen(function* () {
   const lookerOf = ({ agent_id, dm, gateway, writer }: Speaker) => `${agent_id} ${gateway} ${dm} ${writer}`
 
   const known = Effect.fnUntraced(function* (speaker: Speaker) {
-    const { agent_id } = speaker
+    const { agent_id, zone } = speaker
     const facts = yield* databaseDefect(knowledge.list(agent_id, { limit: LISTED_MAX }))
     listed.set(
       lookerOf(speaker),
@@ -123,7 +126,7 @@ export const makeChatMemory = Effect.gen(function* () {
     const { chunks, facts: all, sessions, summaries } = yield* databaseDefect(contents.summary(agent_id))
     if (all + chunks + summaries === 0) return notice("I remember nothing beyond this conversation yet.")
     return notice(
-      ...(facts.length === 0 ? [] : ["What I know:", ...facts.map(factLine)]),
+      ...(facts.length === 0 ? [] : ["What I know:", ...facts.map(factLine(zone))]),
       ...(all > facts.length ? [`and ${count(all - facts.length, "more fact")}`] : []),
       ...(facts.some(({ untrusted }) => untrusted) ? ["/memory keep <number> takes an untrusted fact for true."] : []),
       `${facts.length === 0 ? "I" : "I also"} remember ${count(sessions, "earlier conversation")}. /memory <words> searches everything, /forget <words> removes it.`
@@ -142,12 +145,12 @@ export const makeChatMemory = Effect.gen(function* () {
     return notice(`I take it for true: ${short(fact.text)}`)
   })
 
-  const found = Effect.fnUntraced(function* (query: string, { agent_id }: Speaker) {
+  const found = Effect.fnUntraced(function* (query: string, { agent_id, zone }: Speaker) {
     const asked = { query, limit: FOUND_MAX, mode: "hybrid", agent: agent_id, cross: false } as const
     const facts = yield* databaseDefect(recall.search({ ...asked, store: "knowledge" }))
     const parts = yield* databaseDefect(recall.search({ ...asked, store: "session" }))
     const hits = [...facts.hits, ...parts.hits]
-    return hits.length === 0 ? notice("I remember nothing about that.") : notice(...hits.map(hitLine(query)))
+    return hits.length === 0 ? notice("I remember nothing about that.") : notice(...hits.map(hitLine(query, zone)))
   })
 
   /** Shows what an order would remove, which a yes of the same person then confirms. */

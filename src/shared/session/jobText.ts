@@ -5,6 +5,7 @@ import type { JobName } from "#schema/Ids.ts"
 import type { CoreSummary } from "#schema/SessionsApi.ts"
 import { plural } from "#src/shared/text/counts.ts"
 import { fileNameText } from "#src/shared/text/foreignText.ts"
+import { localSecond } from "#src/shared/text/localTime.ts"
 import { CHANGED_FILES_MAX } from "./jobWork.ts"
 import { reportText } from "./jobReport.ts"
 import type { ProviderWait } from "./providerWait.ts"
@@ -80,19 +81,14 @@ export const progressLine = (
 /** Characters of a provider's words in a line on a job. */
 const CAUSE_CHARS_MAX = 240
 
-/** A moment as the clock on the wall shows it. */
-const clockText = (at: string): string => {
-  const time = new Date(at)
-  return [time.getHours(), time.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":")
-}
-
-/** That a job waits for its provider, and since when. */
-export const waitText = ({ since }: Pick<ProviderWait, "since">): string =>
-  `waits for the provider since ${clockText(since)}`
+/** That a job waits for its provider, and since when by the clock of this zone, or of the home's. */
+export const waitText = ({ since }: Pick<ProviderWait, "since">, zone: string | undefined): string =>
+  `waits for the provider since ${localSecond(since, zone).slice(0, MINUTE_CHARS)}`
+const MINUTE_CHARS = "03:10".length
 
 /** The line on a job that waits for its provider. */
 export const waitLine = ({ job_name }: Pick<CoreLane, "job_name">, wait: ProviderWait): string =>
-  `${lineBegin(job_name)}${waitText(wait)} (${shortened(inLine(wait.cause), CAUSE_CHARS_MAX)}). It continues by itself once there is an answer; /cancel ${job_name} ends it.`
+  `${lineBegin(job_name)}${waitText(wait, undefined)} (${shortened(inLine(wait.cause), CAUSE_CHARS_MAX)}). It continues by itself once there is an answer; /cancel ${job_name} ends it.`
 
 const ENDED: Readonly<Record<CoreOutcome, string>> = {
   completed: "completed in",
@@ -173,13 +169,13 @@ const stateWords = (state: string): string =>
     .toLowerCase()
     .replaceAll("_", " ")
 
-/** A running job in full, a line for each matter; all but the first are indented. */
-export const jobLines = (job: CoreSummary): ReadonlyArray<string> => {
+/** A running job in full, a line for each matter; all but the first are indented. Its times are of this zone, or of the home's. */
+export const jobLines = (job: CoreSummary, zone: string | undefined): ReadonlyArray<string> => {
   const { agent_type, cost_usd, job_name, last_tool, plan, pool, question, ran_ms, report, state, step, task, tokens } =
     job
   const { provider_wait: wait } = job
   const doing =
-    question !== undefined ? "waiting for your answer" : wait === undefined ? stateWords(state) : waitText(wait)
+    question !== undefined ? "waiting for your answer" : wait === undefined ? stateWords(state) : waitText(wait, zone)
   const kinds = [agent_type, pool].filter((part) => part !== undefined)
   const said = report === undefined || report.kind === "need_info" ? undefined : withoutPlan(report)
   return [

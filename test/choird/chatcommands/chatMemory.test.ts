@@ -126,6 +126,15 @@ describe("/memory", () => {
     })
   )
 
+  it.effect("names days by the person's clock", () =>
+    Effect.gen(function* () {
+      const { memory } = yield* opened()
+      const far = { ...PHONE, zone: "America/Los_Angeles" }
+      assert.include((yield* memory(undefined, far)).text, "user.city: Lives in Lyon (2026-01-01, untrusted)\n")
+      assert.match((yield* memory("Lyon", far)).text, /^2026-01-01, /u)
+    })
+  )
+
   it.effect("finds words with their date and place", () =>
     Effect.gen(function* () {
       const { memory } = yield* opened()
