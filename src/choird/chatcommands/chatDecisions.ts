@@ -57,27 +57,33 @@ const seeAll = ({ approval_id }: ApprovalRow): string =>
 const toDecide = (row: ApprovalRow): string =>
   `To decide${isCut(row) ? `, ${seeAll(row)}` : `: /approve ${row.approval_id} or /reject ${row.approval_id}`}`
 
-/** A line for each waiting approval. */
-const listed = (rows: ReadonlyArray<ApprovalRow>): ReadonlyArray<string> => [
-  ...rows
-    .slice(0, LISTED_MAX)
-    .map((row) => `${row.approval_id}: ${row.summary}${isCut(row) ? ` (${seeAll(row)})` : ""}`),
+/** A line for each waiting approval; one of another agent than that of the chat names it. */
+const listed = (rows: ReadonlyArray<ApprovalRow>, own: AgentId): ReadonlyArray<string> => [
+  ...rows.slice(0, LISTED_MAX).map((row) => {
+    const whose = row.agent_id === own ? "" : `, ${row.agent_id}`
+    return `${row.approval_id}${whose}: ${row.summary}${isCut(row) ? ` (${seeAll(row)})` : ""}`
+  }),
   ...(rows.length > LISTED_MAX ? [`and ${rows.length - LISTED_MAX} more: choirctl approval list`] : [])
 ]
 
-const waitingText = (rows: ReadonlyArray<ApprovalRow>): string =>
+const waitingText = (rows: ReadonlyArray<ApprovalRow>, own: AgentId): string =>
   rows.length === 0
     ? "Nothing is waiting for your approval."
-    : ["Waiting for your approval:", ...listed(rows)].join("\n")
+    : ["Waiting for your approval:", ...listed(rows, own)].join("\n")
 
 /** The list of waiting approvals, of which the number that the person sends next names one. */
-const which = (rows: ReadonlyArray<ApprovalRow>, resolution: Decide["resolution"], kind: Answer["kind"]): Answer => {
-  if (rows.length === 0) return { kind, text: waitingText(rows) }
+const which = (
+  rows: ReadonlyArray<ApprovalRow>,
+  own: AgentId,
+  resolution: Decide["resolution"],
+  kind: Answer["kind"]
+): Answer => {
+  if (rows.length === 0) return { kind, text: waitingText(rows, own) }
   const words = resolution === "approved" ? "approve" : "reject"
   const options = rows
     .slice(0, LISTED_MAX)
     .map(({ approval_id, summary }) => ({ number: approval_id, value: approval_id, label: summary }))
-  return { kind, text: `${waitingText(rows)}\nSend the number to ${words} it.`, choices: { words, options } }
+  return { kind, text: `${waitingText(rows, own)}\nSend the number to ${words} it.`, choices: { words, options } }
 }
 
 const DONE = { approved: "Approved", rejected: "Rejected" } as const
@@ -162,7 +168,14 @@ const makeFinder = Effect.gen(function* () {
     return Option.isNone(state) ? "" : decidedBefore(state.value, row, yield* waitingFor(row.agent_id))
   })
 
-  return { waitingHere, find, whenItRuns }
+  /** The requests that an admin in private may mean: those of the agent there, or else of every other one. */
+  const waitingAnywhere = Effect.fnUntraced(function* (speaker: Speaker) {
+    const own = yield* waitingHere(speaker)
+    if (own.length > 0 || !speaker.admin || isInGroup(speaker)) return own
+    return oldestFirst(yield* approvals.list({ all: false }))
+  })
+
+  return { waitingHere, waitingAnywhere, find, whenItRuns }
 })
 
 /** Finds out why a person cannot decide here, and audits it. */
@@ -232,26 +245,27 @@ const makeHindrance = Effect.gen(function* () {
 
 export const makeChatDecisions = Effect.gen(function* () {
   const approvals = yield* Approvals
-  const { find, waitingHere, whenItRuns } = yield* makeFinder
+  const { find, waitingAnywhere, waitingHere, whenItRuns } = yield* makeFinder
   const { hindrance, refuse, whyNot } = yield* makeHindrance
 
   /** The approval that the person means, or the answer if that is not clear. */
   const target = Effect.fnUntraced(function* (command: Decide, speaker: Speaker) {
     const { approval_id } = command
-    const waiting = yield* waitingHere(speaker)
+    const { agent_id } = speaker
+    const waiting = yield* waitingAnywhere(speaker)
     if (command.astray === true) {
-      const { text, ...list } = which(waiting, command.resolution, "refusal")
+      const { text, ...list } = which(waiting, agent_id, command.resolution, "refusal")
       return { answer: { ...list, text: `The message that you replied to asks for no approval. ${text}` } }
     }
     if (approval_id === undefined) {
       // A person who gives no number means what they have seen, not what is still on its way.
-      const [seen, ...more] = yield* approvals.delivered(speaker.agent_id)
+      const [seen, ...more] = yield* approvals.delivered(agent_id)
       const row = more.length === 0 ? waiting.find((one) => one.approval_id === seen) : undefined
-      return row === undefined ? { answer: which(waiting, command.resolution, "notice") } : { row }
+      return row === undefined ? { answer: which(waiting, agent_id, command.resolution, "notice") } : { row }
     }
     const row = yield* find(approval_id, speaker)
     if (row !== undefined) return { row }
-    const text = `There is no approval ${approval_id}. ${waitingText(waiting)}`
+    const text = `There is no approval ${approval_id}. ${waitingText(waiting, agent_id)}`
     return { answer: yield* refuse("UNKNOWN_APPROVAL", text, command, speaker) }
   })
 
@@ -275,7 +289,8 @@ export const makeChatDecisions = Effect.gen(function* () {
       const before = yield* whenItRuns(decided.success)
       return decidedAnswer(decided.success, resolution, grant === undefined ? before : ` ${GRANTED_TEXT}${before}`)
     }
-    if (decided.failure.kind === "NOT_ALONE") return which(yield* waitingHere(speaker), resolution, "refusal")
+    if (decided.failure.kind === "NOT_ALONE")
+      return which(yield* waitingHere(speaker), speaker.agent_id, resolution, "refusal")
     const now = (yield* find(approval_id, speaker)) ?? row
     return refusal(refusedText(now, decided.failure, speaker))
   })
@@ -293,22 +308,23 @@ export const makeChatDecisions = Effect.gen(function* () {
               `It is waiting for ${may ? "your approval" : "approval"} (number ${first.approval_id}): ${first.summary}.`,
               ...(may ? [toDecide(first)] : [])
             ]
-          : [`${rows.length} requests are waiting for ${may ? "your approval" : "approval"}:`, ...listed(rows)]
+          : [
+              `${rows.length} requests are waiting for ${may ? "your approval" : "approval"}:`,
+              ...listed(rows, speaker.agent_id)
+            ]
     return { lines, edge: rows.some((row) => isConfirmation(row) && row.lane === EDGE) }
   })
 
   /** The waiting approvals: for an admin in private those of every agent, else those of the speaker's own. */
   const list = Effect.fn("chatDecisions.list")(function* (speaker: Speaker) {
     const { admin, agent_id } = speaker
-    if (!admin || isInGroup(speaker)) return notice(waitingText(yield* waitingHere(speaker)))
+    if (!admin || isInGroup(speaker)) return notice(waitingText(yield* waitingHere(speaker), agent_id))
     const rows = oldestFirst(yield* approvals.list({ all: false }))
     const others = rows.filter((row) => row.agent_id !== agent_id)
     const own = rows.filter((row) => row.agent_id === agent_id)
-    if (others.length === 0) return notice(waitingText(own))
-    const lines = others.slice(0, LISTED_MAX).map((row) => `${row.approval_id}, ${row.agent_id}: ${row.summary}`)
-    const more = others.length - LISTED_MAX
-    const rest = more > 0 ? [`and ${more} more: choirctl approval list`] : []
-    return notice([...(own.length === 0 ? [] : [waitingText(own)]), "From other agents:", ...lines, ...rest].join("\n"))
+    if (others.length === 0) return notice(waitingText(own, agent_id))
+    const first = own.length === 0 ? [] : [waitingText(own, agent_id)]
+    return notice([...first, "From other agents:", ...listed(others, agent_id)].join("\n"))
   })
 
   return { decide, list, waiting }

@@ -96,8 +96,7 @@ export const makeSteer = Effect.gen(function* () {
       if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
       if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
         return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
-      if (failure._tag === "SteeringRefused" && failure.kind === "OTHER_TEXT")
-        return refusedAnswer(failure)
+      if (failure._tag === "SteeringRefused" && failure.kind === "OTHER_TEXT") return refusedAnswer(failure)
       if (failure._tag === "SteeringRefused" && failure.kind === "JOBS_RUN")
         return refusal(`${sentence(failure.message)} Wait for the report, or send /new yes to end what runs.`)
       const namesJobs = order.type === "CancelCore" || order.type === "Cancel" || order.type === "Answer"

@@ -53,8 +53,12 @@ describeStores("decisions in a chat", (it) => {
       const { agent_id, numbers } = yield* asked(PHONE, "call-c")
       const other = yield* asked(PHONE, "call-other")
       assert.deepStrictEqual((yield* say(agent_id, "approved")).text, `Approved ${numbers[0]}: ${SUMMARY}.`)
+      // What waits at another agent is offered to an admin and decided by nobody's bare word.
+      const lines = (yield* say(agent_id, "approved")).text.split("\n")
+      assert.include(lines, `${other.numbers[0]}, ${other.agent_id}: ${SUMMARY}`)
+      assert.strictEqual(lines.at(-1), "Send the number to approve it.")
       const nothing = { kind: "notice", text: "Nothing is waiting for your approval." } as const
-      assert.deepStrictEqual(yield* say(agent_id, "approved"), nothing)
+      assert.deepStrictEqual(yield* say(agent_id, "approved", undefined, { dm: TABLET }), nothing)
       assert.strictEqual((yield* find(other.numbers[0] ?? "")).status, "pending")
     }).pipe(alive)
   )
