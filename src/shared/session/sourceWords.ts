@@ -1,6 +1,7 @@
 /** The sources of text from outside in a person's words, for cards and for what people look up. */
 import type { Source } from "#schema/Source.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { seenText } from "#src/shared/text/seenText.ts"
 import { sourceOf } from "./sources.ts"
 
 /** Characters of the name of one source. */
@@ -9,6 +10,26 @@ const NAME_CHARS_MAX = 120
 const shortName = (name: string): string => {
   const part = firstPart(name, NAME_CHARS_MAX)
   return part.length < name.length ? `${part}…` : part
+}
+
+/** Characters of a person's name in their own letters. */
+const PERSON_CHARS_MAX = 60
+/** Escaped bytes, and at the end one that is cut. */
+const ESCAPED = /(?:%[0-9a-f]{2})+/giu
+const CUT = /%[0-9a-f]?$|\u{fffd}+$/giu
+
+const unescaped = (name: string): string =>
+  name
+    .replaceAll(CUT, "")
+    .replaceAll(ESCAPED, (bytes) => Buffer.from(bytes.replaceAll("%", ""), "hex").toString("utf8"))
+    .replaceAll(CUT, "")
+
+/** A person's name, which they chose: what is more than plain letters stands between quotation marks. */
+const personName = (name: string): string => {
+  const own = unescaped(name)
+  if (own === name) return shortName(name)
+  const part = firstPart(own, PERSON_CHARS_MAX)
+  return JSON.stringify(seenText(part.length < own.length ? `${part}…` : part))
 }
 
 /** By what text comes along. They carry the sources of what they read, and say nothing beside those. */
@@ -20,15 +41,15 @@ const isCarrier = (source: Source): boolean =>
   CARRIERS.has(kindOf(source)) && !(source.startsWith("file:") && source !== "file:*")
 
 const NAMED: Readonly<Record<string, (name: string) => string>> = {
-  agent: (name) => `the memory of the agent ${name}`,
-  file: (name) => `a file that ${name} sent`,
-  forward: (name) => `words of ${name}, forwarded`,
-  group: (name) => `${name} in a group`,
-  job: (name) => `the job ${name}`,
-  mail: (name) => `a mail of ${name}`,
-  mcp: (name) => `the server ${name}`,
-  tool: (name) => `the tool ${name}`,
-  web: (name) => `a page of ${name}`
+  agent: (name) => `the memory of the agent ${shortName(name)}`,
+  file: (name) => `a file that ${personName(name)} sent`,
+  forward: (name) => `words of ${personName(name)}, forwarded`,
+  group: (name) => `${personName(name)} in a group`,
+  job: (name) => `the job ${shortName(name)}`,
+  mail: (name) => `a mail of ${shortName(name)}`,
+  mcp: (name) => `the server ${shortName(name)}`,
+  tool: (name) => `the tool ${shortName(name)}`,
+  web: (name) => `a page of ${shortName(name)}`
 }
 
 const ANY: Readonly<Record<string, string>> = {
@@ -58,7 +79,7 @@ export const sourceWords = (source: Source): string => {
   const kind = kindOf(source)
   const name = source.slice(kind.length + 1)
   if (name === "") return PLAIN[kind] ?? source
-  return (name === "*" ? ANY[kind] : NAMED[kind]?.(shortName(name))) ?? source
+  return (name === "*" ? ANY[kind] : NAMED[kind]?.(name)) ?? source
 }
 
 /** Where text came from: the carriers alone only where nothing else is known. */
