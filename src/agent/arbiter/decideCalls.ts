@@ -11,6 +11,7 @@ import { FILE_KEY, WORKSPACE_KEY } from "#src/shared/image/lockKey.ts"
 import { CORE_REPORT } from "#src/shared/session/calls.ts"
 import { labelsAt } from "#src/shared/session/fileLabels.ts"
 import { originOfLabel } from "#src/shared/session/workspaceLabel.ts"
+import { counted } from "#src/shared/text/counts.ts"
 import {
   copiedSources,
   fileSources,
@@ -54,7 +55,7 @@ export const REPETITIONS_REFUSED_MIN = 5
 /** The session's limit that is reached, in words for the user, or `undefined`. */
 export const exhaustedLimit = ({ spent }: SessionState, budgets: Budgets): string | undefined => {
   if (spent.tokens >= budgets.total_session_tokens)
-    return `the session's limit of ${budgets.total_session_tokens} tokens (budgets.total_session_tokens) is reached`
+    return `the session's limit of ${counted(budgets.total_session_tokens)} tokens (budgets.total_session_tokens) is reached`
   if (budgets.max_cost_usd !== null && spent.cost_usd >= budgets.max_cost_usd)
     return `the session's limit of ${budgets.max_cost_usd} USD (budgets.max_cost_usd) is reached`
   return undefined
@@ -62,7 +63,7 @@ export const exhaustedLimit = ({ spent }: SessionState, budgets: Budgets): strin
 
 const toolCallsLeft = ({ spent }: SessionState, budgets: Budgets): string | undefined =>
   spent.tool_calls >= budgets.max_tool_calls_per_session
-    ? `the session's limit of ${budgets.max_tool_calls_per_session} tool calls (budgets.max_tool_calls_per_session) is reached`
+    ? `the session's limit of ${counted(budgets.max_tool_calls_per_session)} tool calls (budgets.max_tool_calls_per_session) is reached`
     : undefined
 
 const callOf = (state: SessionState, lane: LaneId, call_id: CallId): OpenCall | undefined =>

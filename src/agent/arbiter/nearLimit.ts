@@ -9,6 +9,7 @@ import { limitTokens } from "#src/shared/model/usage.ts"
 import { coreOf } from "#src/shared/session/lanes.ts"
 import { messageOf } from "#src/shared/session/messageSteps.ts"
 import type { SessionState, Spent } from "#src/shared/session/State.ts"
+import { counted } from "#src/shared/text/counts.ts"
 import { costSum, tokenSum } from "#src/shared/session/sums.ts"
 
 /** The share of a limit of the session at which its people get a notice. */
@@ -34,11 +35,11 @@ const after = (spent: Spent, { event_type, payload }: EventDraft): Spent => {
 
 /** The limits of a session, in words, with what counts toward each. */
 const limitsOf = ({ max_cost_usd, max_tool_calls_per_session, total_session_tokens }: Budgets) => [
-  { most: total_session_tokens, words: `${total_session_tokens} tokens`, used: ({ tokens }: Spent) => tokens },
+  { most: total_session_tokens, words: `${counted(total_session_tokens)} tokens`, used: ({ tokens }: Spent) => tokens },
   { most: max_cost_usd ?? Infinity, words: `${max_cost_usd} USD`, used: ({ cost_usd }: Spent) => cost_usd },
   {
     most: max_tool_calls_per_session,
-    words: `${max_tool_calls_per_session} tool calls`,
+    words: `${counted(max_tool_calls_per_session)} tool calls`,
     used: ({ tool_calls }: Spent) => tool_calls
   }
 ]

@@ -254,7 +254,8 @@ const isBilled = ({ usage: { input_tokens, output_tokens } }: Pick<Completion, "
 
 /** Tells the user that a provider is waited for. */
 const announcing = (arbiter: Arbiter["Service"]) => (lane: LaneId, model: string) => (wait: Duration.Duration) => {
-  const when = Duration.toMillis(wait) === 0 ? "at once" : `in ${Duration.format(wait)}`
+  const seconds = Math.ceil(Duration.toSeconds(wait))
+  const when = seconds === 0 ? "at once" : `in ${seconds} s`
   const text = `The provider of the model "${model}" is busy or limits its rate; asking again ${when}.`
   return Effect.andThen(Effect.logWarning(text), commitIfDue(arbiter, { type: "Notice", lane, text }))
 }

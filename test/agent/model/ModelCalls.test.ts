@@ -117,6 +117,24 @@ describe("ModelCalls", () => {
     })
   )
 
+  it.effect("says in whole seconds when it asks again", () =>
+    Effect.gen(function* () {
+      const provider = yield* double.makeProvider
+      yield* provider.script(double.rateLimited())
+      const said = yield* Deferred.make<string>()
+      const listening = Logger.make<unknown, void>(({ message }) => {
+        if (String(message).includes("asking again")) Deferred.doneUnsafe(said, Effect.succeed(String(message)))
+      })
+      const config = { ...configOf({ small: model(provider) }), rate_limit_retry_ms: 4321 }
+      const asked = Effect.gen(function* () {
+        const asking = yield* start(ask("small"))
+        assert.match(yield* Deferred.await(said), /; asking again in 5 s\.$/u)
+        yield* Fiber.interrupt(asking)
+      })
+      yield* withCalls(config, Effect.provide(asked, Logger.layer([listening])))
+    })
+  )
+
   it.effect(
     "uses one snapshot of settings and secrets for a whole call; a switch counts for the next one (R35, R58)",
     () =>

@@ -187,7 +187,7 @@ describe("a session at its limit", () => {
         yield* plane.until((events, state) => replies(events).length > before && quiet(state))
       }
       const near = texts(plane.events).filter(([, , text]) =>
-        text.includes("has used 80 % of its limit of 1000 tokens")
+        text.includes("has used 80 % of its limit of 1,000 tokens")
       )
       assert.deepStrictEqual(
         near.map(([kind, id]) => `${kind} ${id}`),
