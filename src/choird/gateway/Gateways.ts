@@ -6,7 +6,7 @@ import { boundDms } from "#schema/ResourceBindings.ts"
 import { logDeath } from "#src/shared/background.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
-import { zoneOf } from "#src/shared/config/people.ts"
+import { unaskedDms, zoneOf } from "#src/shared/config/people.ts"
 import { Approvals } from "#src/choird/approvals/Approvals.ts"
 import { Choices, isNumber } from "#src/choird/chatcommands/Choices.ts"
 import { makeHeldMessages } from "./heldMessages.ts"
@@ -183,7 +183,7 @@ const makeEdit = Effect.gen(function* () {
   })
 })
 
-/** Finds another DM of an agent. */
+/** Finds another DM of an agent, as for what belongs to nobody's message. */
 const makeOtherPlace = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
@@ -194,12 +194,10 @@ const makeOtherPlace = Effect.gen(function* () {
     const { config: running } = yield* config.current
     const view = (yield* lifecycle.list).find((view) => view.agent_id === agent_id)
     if (view === undefined || view.bindings === null) return undefined
-    return boundDms(view.bindings)
-      .filter((name) => name !== dm)
-      .flatMap((name) => {
-        const place = running.dms[name]
-        return place === undefined ? [] : [{ dm: name, gateway: place.gateway }]
-      })[0]
+    const others = boundDms(view.bindings).filter((name) => name !== dm)
+    const [best] = unaskedDms(running, others)
+    const place = best === undefined ? undefined : running.dms[best]
+    return best === undefined || place === undefined ? undefined : { dm: best, gateway: place.gateway }
   })
 })
 
