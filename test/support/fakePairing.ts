@@ -31,9 +31,11 @@ export const fakePairing = (calls: Array<{ readonly name: string; readonly input
         pair: ({ payload }) =>
           Effect.sync(() => {
             calls.push({ name: "pair", input: payload })
-            const { gateway, name } = payload
+            const { agent_id, gateway, name } = payload
             const code = { code: "ABCD-EFGH", expires_at: "2026-01-02T03:14:05.678Z" }
-            return { name, gateway, ...code, agent_id: AgentId.make("ada"), bot: "double_bot" }
+            // At a bot of several agents the person of a code talks to the one that is named.
+            const only = name === "guest" ? null : AgentId.make("ada")
+            return { name, gateway, ...code, agent_id: agent_id ?? only, bot: "double_bot" }
           })
       })
     )

@@ -30,22 +30,24 @@ const linkText = ({ bot, code, group }: PairingCode): ReadonlyArray<string> =>
     ? []
     : [`or open https://t.me/${bot}?${group === true ? "startgroup" : "start"}=${code.replace("-", "")}`]
 
-const pairText = (pairing: PairingCode): string => {
-  const { agent_id, bot, code, group, name, warning } = pairing
-  const at = bot === null ? "the bot" : `@${bot}`
-  const told = group === true ? `the group becomes the DM ${name}` : `The person who sends it becomes the DM ${name}`
-  return [
-    ...(warning === undefined ? [] : [`Warning: ${safeLine(warning)}.`]),
-    group === true
-      ? `Add ${at} to the group and write there within ten minutes, as an admin of Choir: /start${bot === null ? "" : at} ${code}`
-      : `Send this to ${at} within ten minutes: ${code}`,
-    ...linkText(pairing),
-    agent_id === null
-      ? `There is more than one agent: bind one with choirctl agent restart <agent-id> --dm ${name}`
-      : `${told.charAt(0).toUpperCase()}${told.slice(1)} and talks to ${agent_id}, which restarts to let them in and ends any running turn.`,
-    ...sharedText(pairing)
-  ].join("\n")
-}
+const pairText =
+  (admin: boolean) =>
+  (pairing: PairingCode): string => {
+    const { agent_id, bot, code, gateway, group, name, warning } = pairing
+    const at = bot === null ? "the bot" : `@${bot}`
+    const told = group === true ? `the group becomes the DM ${name}` : `The person who sends it becomes the DM ${name}`
+    return [
+      ...(warning === undefined ? [] : [`Warning: ${safeLine(warning)}.`]),
+      group === true
+        ? `Add ${at} to the group and write there within ten minutes, as an admin of Choir: /start${bot === null ? "" : at} ${code}`
+        : `Send this to ${at} within ten minutes: ${code}`,
+      ...linkText(pairing),
+      agent_id === null
+        ? `There is more than one agent, and this code is for none of them. For a code that lets the person talk to one: choirctl dm pair ${name} --gateway ${gateway}${admin ? " --admin" : ""} --agent <agent-id>`
+        : `${told.charAt(0).toUpperCase()}${told.slice(1)} and talks to ${agent_id}, which restarts to let them in and ends any running turn.`,
+      ...sharedText(pairing)
+    ].join("\n")
+  }
 
 const pair = Command.make(
   "pair",
@@ -82,7 +84,7 @@ const pair = Command.make(
       ...(group ? { group } : {}),
       ...(Option.isSome(agent) ? { agent_id: agent.value } : {})
     }
-    yield* printAdvice(yield* ask("dms", (choird) => choird.pair({ payload })), pairText)
+    yield* printAdvice(yield* ask("dms", (choird) => choird.pair({ payload })), pairText(admin))
   })
 ).pipe(
   Command.withDescription("Let a person in: print a code that they send to the bot within ten minutes"),

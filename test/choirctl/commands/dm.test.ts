@@ -37,6 +37,22 @@ describe("choirctl dm and gateway", () => {
   )
 })
 
+describe("choirctl dm pair", () => {
+  it.effect("says how a code gets its agent where there are several, and takes no DM from one", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const pair = ["dm", "pair", "guest", "--gateway", "telegram", "--admin"]
+      const { out } = yield* choirctl(folder, pair)
+      assert.match(
+        out,
+        /more than one agent.*\. For a code that lets .*dm pair guest --gateway telegram --admin --agent <agent-id>$/mu
+      )
+      assert.notInclude(out, "restart")
+      assert.include((yield* choirctl(folder, [...pair, "--agent", "ada"])).out, "talks to ada")
+    })
+  )
+})
+
 /** A home with a bot, two people at it, and an agent at one of them. */
 const written = Effect.gen(function* () {
   const folder = yield* temporaryFolder
