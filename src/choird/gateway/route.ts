@@ -70,10 +70,15 @@ const startHelp = (config: Config, dm: ResourceName, name: string | undefined): 
 }
 
 /** The name of the agent that would answer at a DM, and why it does not. */
-const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
+const away = (
+  config: Config,
+  dm: ResourceName,
+  last: AgentView | undefined,
+  undone = "Your message was not delivered."
+) => {
   const name = last?.agent_id ?? usualAgent(config, dm)
   const who = name === undefined ? "No agent is running here." : `${name} is not running at the moment.`
-  const text = `${who} Your message was not delivered. ${startHelp(config, dm, name)}`
+  const text = `${who} ${undone} ${startHelp(config, dm, name)}`
   return { agent_id: AgentId.make(name ?? NOBODY), text }
 }
 
@@ -166,7 +171,7 @@ const routeCommand = (
   if (read.type === "say") return { type: "say", dm, agent_id, text: read.text }
   if (read.type === "forbidden") return { type: "stranger" }
   if ((last === undefined || !isThere(last)) && !isAlone(read.words, read.command))
-    return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
+    return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last, `/${read.words} was not carried out.`) }
   const aside = group && CHAT_COMMANDS[read.words].in_private === true ? ({ in_private: true } as const) : {}
   return { type: "command", dm, agent_id, admin, writer, command: read.command, ...aside }
 }

@@ -97,7 +97,10 @@ describe("route", () => {
         (routed.type === "message" && routed.kept) || "",
         /^helper is not running .*start it: \/start helper$/u
       )
-      assert.match(said(from("1", "/status", views)), /not running .*not delivered.* start it: \/start helper$/u)
+      assert.match(
+        said(from("1", "/status", views)),
+        /not running at the moment\. \/status was not carried out\. .* start it: \/start helper$/u
+      )
     }
     const paused = from("1", "hi", [view("paused")])
     assert.match((paused.type === "message" && paused.kept) || "", /^helper is paused/u)
