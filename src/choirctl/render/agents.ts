@@ -32,18 +32,26 @@ const configVersion = ({
 }: Pick<AgentSummary, "config_version" | "config_version_latest">) =>
   config_version_latest === undefined ? String(config_version) : `${config_version} (behind ${config_version_latest})`
 
-/** Epoch, lag, age of the heartbeat, crashes before the breaker, and what is spent (R78). */
-const healthText = ({ health }: Pick<AgentSummary, "health">) => {
+type Health = Pick<AgentSummary, "health">
+
+/** Epoch, lag, age of the heartbeat, and crashes before the breaker (R78). */
+const healthText = ({ health }: Health) => {
   if (health === undefined) return ""
-  const { cost_usd, crashes, crashes_max, epoch, heartbeat_age_ms, lag_revs, tokens } = health
+  const { crashes, crashes_max, epoch, heartbeat_age_ms, lag_revs } = health
   return [
     `epoch ${epoch}`,
     ...(lag_revs === null ? [] : [`lag ${lag_revs}`]),
     ...(heartbeat_age_ms === null ? [] : [`heartbeat ${span(heartbeat_age_ms)} ago`]),
-    `crashes ${crashes}/${crashes_max}`,
-    `tokens ${spent(tokens)}`,
-    ...(cost_usd.limit === null && cost_usd.used === 0 ? [] : [costText(cost_usd)])
+    `crashes ${crashes}/${crashes_max}`
   ].join(", ")
+}
+
+/** The same with what is spent (R78). */
+const healthAndSpent = ({ health }: Health) => {
+  if (health === undefined) return ""
+  const { cost_usd, tokens } = health
+  const cost = cost_usd.limit === null && cost_usd.used === 0 ? [] : [costText(cost_usd)]
+  return [healthText({ health }), `tokens ${spent(tokens)}`, ...cost].join(", ")
 }
 
 const uptime = (ms: number) => (ms === 0 ? "" : span(ms))
@@ -60,7 +68,7 @@ export const agentTable = (rows: ReadonlyArray<AgentSummary>, color: boolean): s
       session_id ?? "",
       image_version ?? "",
       configVersion(row),
-      ...(isKnown ? [healthText(row)] : [])
+      ...(isKnown ? [healthAndSpent(row)] : [])
     ]),
     color
   )

@@ -33,6 +33,15 @@ describe("agentDetail", () => {
   const costLine = (cost_usd: typeof detail.budgets.cost_usd & { readonly unpriced?: ReadonlyArray<ResourceName> }) =>
     /cost +(.*)/u.exec(agentDetail({ ...detail, budgets: { ...detail.budgets, cost_usd } }, false))?.[1]
 
+  it("says once what is spent", () => {
+    const spent = { tokens: { used: 95080, limit: 2000000 }, cost_usd: { used: 0.5, limit: null } }
+    const health = { epoch: 2, lag_revs: 3, heartbeat_age_ms: 1200, crashes: 1, crashes_max: 3, ...spent }
+    const text = agentDetail({ ...detail, health, budgets: { ...detail.budgets, ...spent } }, false)
+    assert.match(text, /health +epoch 2, lag 3, heartbeat 1s ago, crashes 1\/3\n/u)
+    assert.strictEqual(text.split("95,080").length, 2)
+    assert.strictEqual(text.split("0.5000 USD").length, 2)
+  })
+
   it("calls the cost unknown where a model has no price", () => {
     const unpriced = [ResourceName.make("sonnet")]
     assert.strictEqual(costLine({ used: 0, limit: null }), "0 USD")
