@@ -202,7 +202,10 @@ describeStores("decisions in a chat", (it) => {
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'config_change' WHERE id = ${BigInt(change)}`
       const kid = { dm: PHONE, writer: TABLET }
       const refused = yield* say(mine.agent_id, "approved", change, kid)
-      assert.match(refused.text, /^You may not decide this here, because it is about the configuration, which is for an admin\. An admin can/u)
+      assert.match(
+        refused.text,
+        /^You may not decide this here, because it is about the configuration, which is for an admin\. An admin can/u
+      )
       const unknown = yield* say(mine.agent_id, "approved", theirs.numbers[0] ?? "", kid)
       assert.match(unknown.text, /^There is no approval /u)
       assert.strictEqual((yield* find(change)).status, "pending")
