@@ -169,7 +169,7 @@ const stateWords = (state: string): string =>
     .toLowerCase()
     .replaceAll("_", " ")
 
-/** A running job in full, a line for each matter; all but the first are indented. Its times are of this zone, or of the home's. */
+/** A running job in full, a line for each matter; all but the first are indented. Its times are by the clock of this zone, else of the home's. */
 export const jobLines = (job: CoreSummary, zone: string | undefined): ReadonlyArray<string> => {
   const { agent_type, cost_usd, job_name, last_tool, plan, pool, question, ran_ms, report, state, step, task, tokens } =
     job
