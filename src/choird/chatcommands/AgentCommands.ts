@@ -53,11 +53,22 @@ interface Refused {
   readonly hint?: string
 }
 
-/** A command of the host stands as it is typed. */
-const advice = (hint: string): string => (hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint))
+/** The name of an agent stands as it is written: "Choir is stopped." would speak of all of Choir. */
+const sentenceOn = (agent_id: AgentId, text: string) =>
+  text.startsWith(`${agent_id} `) ? `${agent_id}${sentence(text.slice(agent_id.length))}` : sentence(text)
 
-const refused = ({ hint, message }: Refused): Answer =>
-  refusal([sentence(message), ...(hint === undefined || hint === "" ? [] : [advice(hint)])].join(" "))
+/** The order of a hint for the host that a chat can give as well. */
+const CHAT_ORDER = /^choirctl (?<words>agent build|agent (?<verb>restart|start|stop)) (?<agent>[^\s-]\S*)$/u
+
+/** Any other command of the host stands as it is typed. */
+const advice = (hint: string): string => {
+  const { agent, verb, words } = CHAT_ORDER.exec(hint)?.groups ?? {}
+  if (agent !== undefined) return `Send /${verb ?? words} ${agent}.`
+  return hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint)
+}
+
+const refused = ({ hint, message }: Refused, shown = sentence(message)): Answer =>
+  refusal([shown, ...(hint === undefined || hint === "" ? [] : [advice(hint)])].join(" "))
 
 const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updated): string => {
   const words = {
@@ -66,7 +77,7 @@ const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updat
     skipped: "was up to date",
     failed: `failed: ${error?.message ?? "no reason is known"}`
   }[outcome]
-  return sentence([`${agent_id} ${words.trim()}`, ...warnings.map((warning) => `warning: ${warning}`)].join("; "))
+  return [`${agent_id} ${words.trim()}`, ...warnings.map((warning) => `warning: ${warning}`)].join("; ")
 }
 
 const changeLines = (changes: ReadonlyArray<ConfigChange>): ReadonlyArray<string> =>
@@ -136,7 +147,10 @@ const makeWork = Effect.gen(function* () {
     const done = yield* Effect.result(work)
     const detail = Result.isFailure(done) ? { refused: done.failure.kind } : {}
     yield* audit.record({ who: whoIs(speaker), action, agent_id, detail })
-    return Result.match(done, { onFailure: refused, onSuccess: (text) => notice(sentence(text)) })
+    return Result.match(done, {
+      onFailure: (failure) => refused(failure, sentenceOn(agent_id, failure.message)),
+      onSuccess: (text) => notice(sentenceOn(agent_id, text))
+    })
   })
 
   const build = Effect.fnUntraced(function* (agent_id: AgentId) {

@@ -41,6 +41,7 @@ const config = Schema.decodeUnknownSync(Config)({
 const setUp = Effect.gen(function* () {
   const done: Array<unknown> = []
   const jobs: Array<string> = []
+  const held: Array<string> = []
   const told = makeJournal<string>()
   const audited: Array<AuditEntry> = []
   const view = (agent_id: AgentId) =>
@@ -68,7 +69,12 @@ const setUp = Effect.gen(function* () {
       view: (agent_id) => Effect.sync(() => view(agent_id)),
       startInChat: (agent_id, dm, named) => note(`start in ${dm}`)(agent_id, named),
       stop: note("stop"),
-      restart: note("restart")
+      restart: (agent_id) =>
+        held.length === 0
+          ? note("restart")(agent_id)
+          : Effect.fail(
+              new AgentRefused({ kind: "NOT_READY", agent_id, reason: `${agent_id} waits`, hint: held.join() })
+            )
     }),
     Layer.mock(WorkspaceLabels, { drop: () => Effect.void }),
     Layer.mock(Leases, {
@@ -122,7 +128,7 @@ const setUp = Effect.gen(function* () {
     Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, text)).pipe(
       Effect.provideContext(context)
     )
-  return { audited, done, jobs, pick, say, told: told.journal }
+  return { audited, done, held, jobs, pick, say, told: told.journal }
 })
 
 describe("an admin's commands", () => {
@@ -130,7 +136,7 @@ describe("an admin's commands", () => {
     Effect.gen(function* () {
       const { audited, done, say, told } = yield* setUp
       assert.strictEqual(yield* say("/start own llm=large"), "Starting own.")
-      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: Own is running.")
+      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: own is running.")
       assert.strictEqual(yield* say("/start other"), "Starting other.")
       yield* told.at(1)
       assert.deepStrictEqual(done, [
@@ -152,12 +158,28 @@ describe("an admin's commands", () => {
         ["stop", "other"],
         ["restart", "own"]
       ])
-      assert.match(yield* told.at(2), /Own has the new image abc1234\.$/u)
-      assert.match(yield* told.at(3), /Other has the new image abc1234 and is not running\.$/u)
+      assert.match(yield* told.at(2), /: own has the new image abc1234\.$/u)
+      assert.match(yield* told.at(3), /: other has the new image abc1234 and is not running\.$/u)
       yield* say("/update_all")
-      assert.match(yield* told.at(4), /1 of 2: Own runs on abc1234\.$|1 of 2: Own failed: /u)
-      assert.match(yield* told.at(5), /2 of 2: Other has the new image/u)
+      assert.match(yield* told.at(4), /1 of 2: own runs on abc1234\.$|1 of 2: own failed: /u)
+      assert.match(yield* told.at(5), /2 of 2: other has the new image/u)
       assert.match(yield* told.at(6), /All agents are updated\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("advise the command of the chat where it has the one that a hint names for the host", () =>
+    Effect.gen(function* () {
+      const { held, say, told } = yield* setUp
+      const advice = [
+        ["choirctl agent restart own", "Send /restart own."],
+        ["choirctl agent build own", "Send /agent build own."],
+        ["choirctl agent start own --fresh", "On the host: choirctl agent start own --fresh"]
+      ] as const
+      for (const [index, [hint, shown]] of advice.entries()) {
+        held.splice(0, 1, hint)
+        yield* say("/restart")
+        assert.strictEqual(yield* told.at(index), `bot:/restart/done: own waits. ${shown}`)
+      }
     }).pipe(Effect.scoped)
   )
 
