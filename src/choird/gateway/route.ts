@@ -73,9 +73,14 @@ const startHelp = (config: Config, dm: ResourceName, name: string | undefined): 
 const away = (config: Config, dm: ResourceName, last: AgentView | undefined) => {
   const name = last?.agent_id ?? usualAgent(config, dm)
   const who = name === undefined ? "No agent is running here." : `${name} is not running at the moment.`
-  const text = `${who} Your message was not delivered. ${startHelp(config, dm, name)}`
-  return { agent_id: AgentId.make(name ?? NOBODY), text }
+  return { agent_id: AgentId.make(name ?? NOBODY), who, help: startHelp(config, dm, name) }
 }
+
+const noAgent = (
+  dm: ResourceName,
+  { agent_id, help, who }: ReturnType<typeof away>,
+  lost: ReadonlyArray<string>
+): Route => ({ type: "refuse", kind: "NO_AGENT", dm, agent_id, text: [who, ...lost, help].join(" ") })
 
 /** The line about a message that waits for its agent; undefined where no agent would ever take it. */
 const keptText = (config: Config, dm: ResourceName, views: ReadonlyArray<AgentView>, last: AgentView | undefined) => {
@@ -166,7 +171,7 @@ const routeCommand = (
   if (read.type === "say") return { type: "say", dm, agent_id, text: read.text }
   if (read.type === "forbidden") return { type: "stranger" }
   if ((last === undefined || !isThere(last)) && !isAlone(read.words, read.command))
-    return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
+    return noAgent(dm, away(config, dm, last), [])
   const aside = group && CHAT_COMMANDS[read.words].in_private === true ? ({ in_private: true } as const) : {}
   return { type: "command", dm, agent_id, admin, writer, command: read.command, ...aside }
 }
@@ -201,7 +206,7 @@ export const route = (
     return { type: "refuse", kind: "NOT_MEMBER", ...place, text: NOT_MEMBER, once: `not-member/${dm}/${user_id}` }
   const isUp = last !== undefined && (last.status === "running" || last.status === "starting")
   const kept = isUp ? undefined : keptText(config, dm, views, last)
-  if (!isUp && kept === undefined) return { type: "refuse", kind: "NO_AGENT", dm, ...away(config, dm, last) }
+  if (!isUp && kept === undefined) return noAgent(dm, away(config, dm, last), ["Your message was not delivered."])
   const waits = kept === undefined ? {} : { kept }
   if (text === undefined) return { type: "refuse", kind: "NO_TEXT", ...place, text: "I can only read text and files." }
   const words = arrivalText(arrival)

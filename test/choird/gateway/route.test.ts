@@ -97,7 +97,12 @@ describe("route", () => {
         (routed.type === "message" && routed.kept) || "",
         /^helper is not running .*start it: \/start helper$/u
       )
-      assert.match(said(from("1", "/status", views)), /not running .*not delivered.* start it: \/start helper$/u)
+      // A command is no message that waits to be delivered.
+      assert.match(
+        said(from("1", "/status", views)),
+        /^helper is not running at the moment\. .*start it: \/start helper$/u
+      )
+      assert.notInclude(said(from("1", "/status", views)), "message")
     }
     const paused = from("1", "hi", [view("paused")])
     assert.match((paused.type === "message" && paused.kept) || "", /^helper is paused/u)
