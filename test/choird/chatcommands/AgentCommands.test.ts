@@ -21,6 +21,7 @@ import { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationR
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { SteeringRefused } from "#src/choird/sessions/Order.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "../../support/agentView.ts"
@@ -112,7 +113,9 @@ const setUp = Effect.gen(function* () {
     Layer.mock(ConfigWriter, {
       apply: (who, edits) => Effect.sync(() => told.record(`${who} writes ${JSON.stringify(edits)}`))
     }),
-    Layer.mock(Steering, {})
+    Layer.mock(Steering, {
+      order: () => Effect.fail(new SteeringRefused({ kind: "NOTHING_RUNS", reason: "no turn is running", hint: "" }))
+    })
   )
   const context = yield* Layer.build(
     GatewayCommands.layer.pipe(Layer.provideMerge(AgentCommands.layer), Layer.provideMerge(services))
@@ -212,6 +215,15 @@ describe("an admin's commands", () => {
       assert.strictEqual(yield* say("/stop nosuch"), `There is no agent nosuch. ${agents} dig`)
       assert.strictEqual(yield* say("/stop fill"), `There is no agent fill. ${agents} fill`)
       assert.deepStrictEqual(done, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("say which jobs go on when only jobs are running", () =>
+    Effect.gen(function* () {
+      const { jobs, say } = yield* setUp
+      assert.strictEqual(yield* say("/stop"), "Nothing is running.")
+      jobs.push("dig", "fill")
+      assert.strictEqual(yield* say("/stop"), "Only jobs are running: dig, fill. To end one: /cancel dig")
     }).pipe(Effect.scoped)
   )
 
