@@ -109,7 +109,7 @@ const coresText = (jobs: ReadonlyArray<CoreSummary>): Answer =>
 const contextAnswer = (context: PromptContext, zone: string | undefined): Answer =>
   notice(
     `The last prompt to ${context.model} has ${contextSize(context)}:`,
-    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`),
+    ...contextShares(context).map(({ name, tokens }) => `${name}: ${counted(tokens)}`),
     ...contextLabel(context, zone)
   )
 

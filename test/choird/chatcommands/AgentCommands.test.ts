@@ -38,6 +38,11 @@ const config = Schema.decodeUnknownSync(Config)({
   agents: { own: agent(["desk", "phone"]), other: agent("desk") }
 })
 
+const LONG = {
+  ...promptContext,
+  parts: promptContext.parts.map((part) => (part.kind === "tools" ? { ...part, tokens: 2150 } : part))
+}
+
 /** Commands of an admin at the phone, over agents that note what is done to them. */
 const setUp = Effect.gen(function* () {
   const done: Array<unknown> = []
@@ -107,7 +112,7 @@ const setUp = Effect.gen(function* () {
         })
     }),
     Layer.mock(Contexts, {
-      ask: (_, lane) => (lane === EDGE ? Effect.succeed(promptContext) : new NoContext({ kind: "NO_PROMPT", lane }))
+      ask: (_, lane) => (lane === EDGE ? Effect.succeed(LONG) : new NoContext({ kind: "NO_PROMPT", lane }))
     }),
     Layer.mock(Models, { set: () => Effect.succeed({} as never) }),
     Layer.mock(ConfigWriter, {
@@ -292,7 +297,7 @@ describe("a person's question what the model reads", () => {
         yield* say("/context"),
         [
           "The last prompt to large has 250 of 1,000 tokens (25 %):",
-          "tools: 150",
+          "tools: 2,150",
           "instructions: 60",
           "the user's messages: 40"
         ].join("\n")
