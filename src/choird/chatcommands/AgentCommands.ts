@@ -19,6 +19,7 @@ import { Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { RESTART_CHOIRD } from "#src/choird/reconfiguration/reloadClasses.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
@@ -60,10 +61,15 @@ const sentenceOn = (agent_id: AgentId, text: string) =>
 /** The order of a hint for the host that a chat can give as well. */
 const CHAT_ORDER = /^choirctl (?<words>agent build|agent (?<verb>restart|start|stop)) (?<agent>[^\s-]\S*)$/u
 
+const chatOrder = (command: string): string | undefined => {
+  const { agent, verb, words } = CHAT_ORDER.exec(command)?.groups ?? {}
+  return agent === undefined ? undefined : `/${verb ?? words} ${agent}`
+}
+
 /** Any other command of the host stands as it is typed. */
 const advice = (hint: string): string => {
-  const { agent, verb, words } = CHAT_ORDER.exec(hint)?.groups ?? {}
-  if (agent !== undefined) return `Send /${verb ?? words} ${agent}.`
+  const order = chatOrder(hint)
+  if (order !== undefined) return `Send ${order}.`
   return hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint)
 }
 
@@ -80,13 +86,19 @@ const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updat
   return [`${agent_id} ${words.trim()}`, ...warnings.map((warning) => `warning: ${warning}`)].join("; ")
 }
 
+/** Behind a change: what puts it to work. */
+const takesEffect = ({ class: is, command }: ConfigChange): string => {
+  if (is === "hot-reload") return ""
+  if (command === RESTART_CHOIRD) return ", at a restart of choird"
+  const order = chatOrder(command)
+  return order === undefined ? ", at a restart" : `, by ${order}`
+}
+
 const changeLines = (changes: ReadonlyArray<ConfigChange>): ReadonlyArray<string> =>
   changes.length === 0
     ? ["No changes are waiting to be applied."]
     : [
-        ...changes
-          .slice(0, CHANGES_SHOWN_MAX)
-          .map((row) => `${row.path}: ${row.change}${row.class === "hot-reload" ? "" : ", at a restart"}`),
+        ...changes.slice(0, CHANGES_SHOWN_MAX).map((row) => `${row.path}: ${row.change}${takesEffect(row)}`),
         ...(changes.length > CHANGES_SHOWN_MAX ? [`and ${changes.length - CHANGES_SHOWN_MAX} more`] : [])
       ]
 

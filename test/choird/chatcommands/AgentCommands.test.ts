@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, EDGE, JobName, ResourceName } from "#schema/Ids.ts"
 import { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -19,6 +20,7 @@ import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { RESTART_CHOIRD } from "#src/choird/reconfiguration/reloadClasses.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
 import { SteeringRefused } from "#src/choird/sessions/Order.ts"
@@ -48,6 +50,7 @@ const setUp = Effect.gen(function* () {
   const done: Array<unknown> = []
   const jobs: Array<string> = []
   const held: Array<string> = []
+  const pending: Array<ConfigChange> = []
   const told = makeJournal<string>()
   const audited: Array<AuditEntry> = []
   const view = (agent_id: AgentId) =>
@@ -100,7 +103,7 @@ const setUp = Effect.gen(function* () {
           })
         ),
       diff: Effect.succeed([{ path: "budgets.x", change: "changed", class: "hot-reload" as const, command: "c" }]),
-      apply: () => Effect.succeed({ version: 3, previous: 2, applied: [], pending: [] })
+      apply: () => Effect.succeed({ version: 3, previous: 2, applied: [], pending })
     }),
     Layer.mock(Outbox, { tell: ({ source_id, text }) => Effect.sync(() => told.record(`${source_id}: ${text}`)) }),
     Layer.mock(Approvals, { list: () => Effect.succeed([]) }),
@@ -136,7 +139,7 @@ const setUp = Effect.gen(function* () {
     Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, text)).pipe(
       Effect.provideContext(context)
     )
-  return { audited, done, held, jobs, pick, say, told: told.journal }
+  return { audited, done, held, jobs, pending, pick, say, told: told.journal }
 })
 
 describe("an admin's commands", () => {
@@ -269,6 +272,23 @@ describe("an admin's commands", () => {
       assert.strictEqual(yield* say("/config diff"), "budgets.x: changed")
       yield* say("/config apply")
       assert.match(yield* told.at(1), /Version 3 is running\. Changes applied: 0; waiting for a restart: 0\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("say what has to restart for a change", () =>
+    Effect.gen(function* () {
+      const { pending, say, told } = yield* setUp
+      const waits = { change: "changed", class: "restart-required" } as const
+      pending.push(
+        { ...waits, path: "timezone", command: RESTART_CHOIRD },
+        { ...waits, path: "agents.own.web", command: "choirctl agent restart own" },
+        { ...waits, path: "agents.own.repo", command: "git push && choirctl agent build own" }
+      )
+      yield* say("/config apply")
+      assert.match(
+        yield* told.at(0),
+        /\ntimezone: changed, at a restart of choird\nagents\.own\.web: changed, by \/restart own\nagents\.own\.repo: changed, at a restart$/u
+      )
     }).pipe(Effect.scoped)
   )
 
