@@ -138,7 +138,7 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       tells("10:40", "user.lake"),
       losesAgent("18:00", "thank you", "welcome"),
       crashes("18:10", 2, "have stopped working"),
-      writes("Ada", "18:20", "/start choir", "Choir is running"),
+      writes("Ada", "18:20", "/start choir", "choir is running"),
       writes("Ada", "18:30", "good evening", "Good evening"),
       losesChoird("22:00", "good night", "Good night")
     ]

@@ -260,7 +260,7 @@ const dailyBrief = Flag.String("daily-brief").pipe(
 )
 
 /** The schedule of the brief: by the flag, by the person at the terminal, who sees the price first, or none. */
-const briefOf = Effect.fnUntraced(function* (choice: Choice, flag: Option.Option<string>) {
+const briefOf = Effect.fnUntraced(function* (id: AgentId, choice: Choice, flag: Option.Option<string>) {
   const { home, json } = yield* root
   const screen = yield* Screen
   const { briefOffer, briefSchedule } = yield* Effect.promise(() => import("#src/choirctl/home/dailyBrief.ts"))
@@ -271,7 +271,7 @@ const briefOf = Effect.fnUntraced(function* (choice: Choice, flag: Option.Option
     }
   if (json || !screen.interactive) return {}
   const { briefWriter } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
-  const writer = yield* onHost(briefWriter(home, choice))
+  const writer = yield* onHost(briefWriter(home, id, choice))
   if (writer === undefined) return {}
   for (const line of yield* onHost(briefOffer(writer.model))) yield* screen.note(safeLine(line))
   const timeZone = writer.timezone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone
@@ -289,7 +289,7 @@ const init = Command.make(
     const { initAgent } = yield* Effect.promise(() => import("#src/choirctl/home/initAgent.ts"))
     const shared = yield* crossReadOf(flags.id, flags.share_memory)
     const named = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
-    const choice = { ...named, ...shared, ...(yield* briefOf(named, flags.daily_brief)) }
+    const choice = { ...named, ...shared, ...(yield* briefOf(flags.id, named, flags.daily_brief)) }
     const made = yield* onHost(initAgent(home, flags.id, choice))
     const { agent_id, added, daily_brief, dm, llm, repo, workspace } = made
     const { joinChoird } = yield* Effect.promise(() => import("./applyConfig.ts"))

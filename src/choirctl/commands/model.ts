@@ -37,6 +37,9 @@ const agentModelsText = (models: AgentModels): string =>
     ["edge", withDefault(models.llm, models.default_llm)],
     ["core jobs", withDefault(models.core_llm, models.default_core_llm)],
     ["voice", models.voice_profile ?? "none"],
+    ...(models.llm === models.default_llm && models.core_llm === models.default_core_llm
+      ? []
+      : [["until", "the next start, which takes the default; model set --default makes it last"] as const]),
     ["in use", models.in_use ? "yes" : "from the agent's next heartbeat or start"]
   ])
 

@@ -115,15 +115,19 @@ const planDms = (config: Config, id: AgentId, choice: Choice) => {
   return { dms: [own], gateway: gateway ?? ResourceName.make(fresh), new_gateway: gateway === undefined }
 }
 
-/** The model of the first agent of a home, which a brief is offered for, and the home's time zone; undefined for further agents and for a model that cannot write one. */
-export const briefWriter = Effect.fnUntraced(function* (home: string, choice: Choice) {
+const repoOf = (home: string, id: AgentId) => join(home, "sources", "agents", id)
+
+/**
+ * The model of the first agent of a home, which a brief is offered for, and the home's time zone; undefined for further agents, for a model that cannot
+ * write one, and where the agent finds a repository of its name, which keeps the brief that it has or has not.
+ */
+export const briefWriter = Effect.fnUntraced(function* (home: string, id: AgentId, choice: Choice) {
   const { text } = yield* readConfigText(home)
   const config = yield* decodeFile(Config)(configPath(home), text)
   const planned = planModel(config, choice)
   const model = planned instanceof Error ? undefined : config.models[planned.llm]
-  return model === undefined || model.provider === "offline" || Object.keys(config.agents).length > 0
-    ? undefined
-    : { model, timezone: config.timezone }
+  if (model === undefined || model.provider === "offline" || Object.keys(config.agents).length > 0) return undefined
+  return (yield* isFree(repoOf(home, id), "move it elsewhere")) ? { model, timezone: config.timezone } : undefined
 })
 
 /** Whether this is the first agent beside another one, and config.json does not say whether they read each other's memory. */
@@ -178,7 +182,7 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
   const config = yield* decodeFile(Config)(path, before)
   const plan = planAgent(config, home, id, choice)
   if (plan instanceof Error) return yield* plan
-  const repo = join(home, "sources", "agents", id)
+  const repo = repoOf(home, id)
   const fresh = yield* isFree(repo, "move it elsewhere")
   const brief = fresh ? choice.brief : undefined
   if (fresh) yield* createRepo(repo, AGENT_STARTER, "worktree", brief === undefined ? {} : yield* briefFile(brief))

@@ -295,7 +295,9 @@ const make = Effect.gen(function* () {
   return Lifecycle.of({
     list: Effect.map(config.current, ({ config }) => {
       const agents = Object.keys(config.agents).map((id) => AgentId.make(id))
-      return [...new Set([...agents, ...views.known()])].map(views.of)
+      // One that was deleted is listed until its run is over.
+      const running = views.known().filter((agent_id) => views.of(agent_id).bindings !== null)
+      return [...new Set([...agents, ...running])].map(views.of)
     }),
     view: (agent_id) => Effect.map(known(agent_id), () => views.of(agent_id)),
     start: Effect.fn("Lifecycle.start")((agent_id, named) => begin(agent_id, starts.named(agent_id, named), named)),

@@ -19,11 +19,12 @@ import { Images } from "#src/choird/images/Images.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { RESTART_CHOIRD } from "#src/choird/reconfiguration/reloadClasses.ts"
 import { problemText } from "#src/shared/config/configProblems.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { AgentCommand } from "./readCommand.ts"
-import { type Refused, refusedAnswer, sentence } from "./refusedAnswer.ts"
+import { type Refused, refusedAnswer, sentence, sentenceOn } from "./refusedAnswer.ts"
 
 /** Long commands of all chats at once; the next one is refused. */
 const AGENT_COMMANDS_MAX = 8
@@ -54,16 +55,22 @@ const updateText = ({ agent_id, error, image_version, outcome, warnings }: Updat
     skipped: "was up to date",
     failed: `failed: ${error?.message ?? "no reason is known"}`
   }[outcome]
-  return sentence([`${agent_id} ${words.trim()}`, ...warnings.map((warning) => `warning: ${warning}`)].join("; "))
+  return [`${agent_id} ${words.trim()}`, ...warnings.map((warning) => `warning: ${warning}`)].join("; ")
+}
+
+/** Behind a change: what puts it to work. */
+const takesEffect = ({ class: is, command }: ConfigChange): string => {
+  if (is === "hot-reload") return ""
+  if (command === RESTART_CHOIRD) return ", at a restart of choird"
+  const order = chatOrder(command)
+  return order === undefined ? ", at a restart" : `, by ${order}`
 }
 
 const changeLines = (changes: ReadonlyArray<ConfigChange>): ReadonlyArray<string> =>
   changes.length === 0
     ? ["No changes are waiting to be applied."]
     : [
-        ...changes
-          .slice(0, CHANGES_SHOWN_MAX)
-          .map((row) => `${row.path}: ${row.change}${row.class === "hot-reload" ? "" : ", at a restart"}`),
+        ...changes.slice(0, CHANGES_SHOWN_MAX).map((row) => `${row.path}: ${row.change}${takesEffect(row)}`),
         ...(changes.length > CHANGES_SHOWN_MAX ? [`and ${changes.length - CHANGES_SHOWN_MAX} more`] : [])
       ]
 
@@ -124,7 +131,10 @@ const makeWork = Effect.gen(function* () {
     const done = yield* Effect.result(work)
     const detail = Result.isFailure(done) ? { refused: done.failure.kind } : {}
     yield* audit.record({ who: whoIs(speaker), action, agent_id, detail })
-    return Result.match(done, { onFailure: refusedAnswer, onSuccess: (text) => notice(sentence(text)) })
+    return Result.match(done, {
+      onFailure: (failure) => refusedAnswer(failure, sentenceOn(agent_id, failure.message)),
+      onSuccess: (text) => notice(sentenceOn(agent_id, text))
+    })
   })
 
   const build = Effect.fnUntraced(function* (agent_id: AgentId) {

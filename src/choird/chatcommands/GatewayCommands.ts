@@ -112,7 +112,7 @@ const coresText = (jobs: ReadonlyArray<CoreSummary>, zone: string | undefined): 
 const contextAnswer = (context: PromptContext, zone: string | undefined): Answer =>
   notice(
     `The last prompt to ${context.model} has ${contextSize(context)}:`,
-    ...contextShares(context).map(({ name, tokens }) => `${name}: ${tokens}`),
+    ...contextShares(context).map(({ name, tokens }) => `${name}: ${counted(tokens)}`),
     ...contextLabel(context, zone)
   )
 
@@ -220,9 +220,13 @@ const makeModelAnswer = Effect.gen(function* () {
   const models = yield* Models
   return Effect.fnUntraced(function* ({ agent_id }: Speaker) {
     const { core_llm, llm } = yield* Effect.orDie(models.get(agent_id))
-    const others = Object.keys((yield* config.current).config.models).filter((name) => name !== llm)
+    const { models: all } = (yield* config.current).config
+    const others = Object.keys(all).filter((name) => name !== llm)
+    const named = (name: ResourceName) => (Object.hasOwn(all, name) ? `${name} (${all[name]?.model})` : name)
     return notice(
-      llm === core_llm ? `The model is ${llm}.` : `${llm} talks with you; ${core_llm} runs the jobs.`,
+      llm === core_llm
+        ? `The model is ${named(llm)}.`
+        : `${named(llm)} talks with you; ${named(core_llm)} runs the jobs.`,
       ...(others.length === 0
         ? []
         : [`To switch: /model llm <name>. ${listed("Others", others.slice(0, MODELS_NAMED_MAX))}`])

@@ -68,6 +68,9 @@ const foundLine = (hit: MemoryHit, zone: string | undefined) => {
   return `${day(said_at, zone)}, ${place}${untrusted === true ? ", untrusted" : ""}: ${short(text)}`
 }
 
+const conversations = (sessions: number, also: boolean) =>
+  sessions === 0 ? "" : `${also ? "I also" : "I"} remember ${count(sessions, "earlier conversation")}. `
+
 const planLines = ({ facts, sessions }: ForgetPlan): ReadonlyArray<string> => {
   const events = sessions.reduce((sum, session) => sum + session.events, 0)
   return [
@@ -129,7 +132,7 @@ export const makeChatMemory = Effect.gen(function* () {
       ...(facts.length === 0 ? [] : ["What I know:", ...facts.map(factLine(zone))]),
       ...(all > facts.length ? [`and ${count(all - facts.length, "more fact")}`] : []),
       ...(facts.some(({ untrusted }) => untrusted) ? ["/memory keep <number> takes an untrusted fact for true."] : []),
-      `${facts.length === 0 ? "I" : "I also"} remember ${count(sessions, "earlier conversation")}. /memory <words> searches everything, /forget <words> removes it.`
+      `${conversations(sessions, facts.length > 0)}/memory <words> searches everything, /forget <words> removes it.`
     )
   })
 

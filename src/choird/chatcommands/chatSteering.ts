@@ -1,6 +1,6 @@
 /** Orders of a chat to the running session of its agent, with answers in words for a person. */
 import { Effect, Option } from "effect"
-import type { AgentId, ResourceName } from "#schema/Ids.ts"
+import type { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -24,6 +24,12 @@ import type { Command } from "./readCommand.ts"
 
 const notice = (text: string): Answer => ({ kind: "notice", text })
 const refusal = (text: string): Answer => ({ kind: "refusal", text })
+
+/** There is no turn to stop, but jobs go on. */
+const nothingRuns = ([first, ...others]: ReadonlyArray<JobName>) =>
+  first === undefined
+    ? "Nothing is running."
+    : `Only jobs are running: ${[first, ...others].join(", ")}. To end one: /cancel ${first}`
 
 export const orderOf = (
   command: Extract<Command, { readonly type: "inject" | "answer" | "compact" | "cancel" | "new" | "stop" }>
@@ -93,7 +99,8 @@ export const makeSteer = Effect.gen(function* () {
     const ordered = yield* Effect.result(databaseDefect(steering.order(request, order)))
     if (ordered._tag === "Failure") {
       const { failure } = ordered
-      if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS") return notice("Nothing is running.")
+      if (failure._tag === "SteeringRefused" && failure.kind === "NOTHING_RUNS")
+        return notice(nothingRuns([...(state?.cores.keys() ?? [])]))
       if (failure._tag === "SteeringRefused" && failure.kind === "JOB_AMBIGUOUS" && order.type === "Cancel")
         return choose("Which job?", "cancel", numbered([...(state?.cores.keys() ?? [])]))
       if (failure._tag === "SteeringRefused" && failure.kind === "OTHER_TEXT") return refusedAnswer(failure)

@@ -144,6 +144,12 @@ const voiceOf = (rest: string): Command | undefined => {
   return voice_profile === undefined ? undefined : { type: "set voice", voice_profile }
 }
 
+const modelOf = (rest: string): Command | undefined => {
+  const [, name, keep] = /^(\S+)(\s+(?:--)?default)?$/iu.exec(rest) ?? []
+  const llm = Option.getOrUndefined(resourceName(name))
+  return llm === undefined ? undefined : { type: "set model", llm, keep: keep !== undefined }
+}
+
 /** The reader of the arguments of each command; undefined for an invalid use of it. A command without its required argument never comes here. */
 const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => Command | undefined>> = {
   status: () => ({ type: "status" }),
@@ -185,12 +191,8 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
   new: (rest) => (/^(?:yes)?$/iu.test(rest) ? { type: "new", end_jobs: rest !== "" } : undefined),
   memory: (rest) => ({ type: "memory", query: rest === "" ? undefined : rest.slice(0, MEMORY_QUERY_CHARS_MAX) }),
   forget: (rest) => (rest === "" ? undefined : { type: "forget", text: rest }),
-  model: alone({ type: "model" }),
-  "model llm": (rest) => {
-    const [, name, keep] = /^(\S+)(\s+(?:--)?default)?$/iu.exec(rest) ?? []
-    const llm = Option.getOrUndefined(resourceName(name))
-    return llm === undefined ? undefined : { type: "set model", llm, keep: keep !== undefined }
-  },
+  model: (rest) => (rest === "" ? { type: "model" } : modelOf(rest)),
+  "model llm": modelOf,
   rich: onOrOff("rich"),
   reactions: onOrOff("reactions"),
   voice: voiceOf,

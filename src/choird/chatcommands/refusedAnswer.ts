@@ -1,4 +1,5 @@
 /** A refusal with what to do about it, in the words of a chat. Pure. */
+import type { AgentId } from "#schema/Ids.ts"
 import type { Answer } from "./Answer.ts"
 
 export const sentence = (text: string): string =>
@@ -9,10 +10,26 @@ export interface Refused {
   readonly hint?: string
 }
 
-/** A command of the host stands as it is typed. */
-const advice = (hint: string): string => (hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint))
+/** The name of an agent stands as it is written: "Choir is stopped." would speak of all of Choir. */
+export const sentenceOn = (agent_id: AgentId, text: string): string =>
+  text.startsWith(`${agent_id} `) ? `${agent_id}${sentence(text.slice(agent_id.length))}` : sentence(text)
 
-export const refusedAnswer = ({ hint, message }: Refused): Answer => ({
+/** The order of a hint for the host that a chat can give as well. */
+const CHAT_ORDER = /^choirctl (?<words>agent build|agent (?<verb>restart|start|stop)) (?<agent>[^\s-]\S*)$/u
+
+const chatOrder = (command: string): string | undefined => {
+  const { agent, verb, words } = CHAT_ORDER.exec(command)?.groups ?? {}
+  return agent === undefined ? undefined : `/${verb ?? words} ${agent}`
+}
+
+/** Any other command of the host stands as it is typed. */
+const advice = (hint: string): string => {
+  const order = chatOrder(hint)
+  if (order !== undefined) return `Send ${order}.`
+  return hint.startsWith("choirctl ") ? `On the host: ${hint}` : sentence(hint)
+}
+
+export const refusedAnswer = ({ hint, message }: Refused, shown = sentence(message)): Answer => ({
   kind: "refusal",
-  text: [sentence(message), ...(hint === undefined || hint === "" ? [] : [advice(hint)])].join(" ")
+  text: [shown, ...(hint === undefined || hint === "" ? [] : [advice(hint)])].join(" ")
 })

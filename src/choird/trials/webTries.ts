@@ -8,6 +8,7 @@ import { HostTools } from "#src/choird/hosttools/HostTools.ts"
 import { sessionId } from "#src/choird/sessions/SessionStore.ts"
 import { chromiumProgram } from "#src/shared/web/chromium.ts"
 import { BROWSE_TOOL, FETCH_TOOL } from "#src/shared/web/hostQueries.ts"
+import { SANDBOX_FIX } from "#src/choird/workers/BrowserProcess.ts"
 import { tried } from "./tried.ts"
 
 /** The page that is tried: it is made for such use, small, and has addresses of both families. */
@@ -56,10 +57,12 @@ export const makeWebTries = Effect.gen(function* () {
   ): Effect.fn.Return<Tried> {
     if (skipped !== undefined) return tried(name, "skip", skipped)
     const problem = yield* called
+    if (problem === undefined) return tried(name, "ok", `${TRIED_PAGE} ${done}`)
+    // A browser that does not start brings its own advice.
+    const [words = "", of_browser] = problem.split(`. ${SANDBOX_FIX}`)
+    const fix = of_browser === undefined ? WEB_FIX : SANDBOX_FIX
     // A host may be offline on purpose.
-    return problem === undefined
-      ? tried(name, "ok", `${TRIED_PAGE} ${done}`)
-      : tried(name, "warn", `${TRIED_PAGE}: ${problem.slice(0, TOOL_WORDS_CHARS_MAX)}`, WEB_FIX)
+    return tried(name, "warn", `${TRIED_PAGE}: ${words.slice(0, TOOL_WORDS_CHARS_MAX)}`, fix)
   })
 
   return (config: Config) => [

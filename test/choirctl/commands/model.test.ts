@@ -15,6 +15,7 @@ describe("choirctl model", () => {
       assert.strictEqual(list.out, "NAME    TYPE  PROVIDER  MODEL\nsonnet  llm   p         m\n")
       const shown = yield* choirctl(home, ["model", "get", "agent-1"])
       assert.match(shown.out, /edge +opus \(default sonnet\)\ncore jobs +sonnet\n/u)
+      assert.match(shown.out, /until +the next start, which takes the default; model set --default makes it last\n/u)
       const asJson = yield* choirctl(home, ["model", "get", "agent-1", "--json"])
       assert.deepStrictEqual(document(asJson), agentModels)
     })

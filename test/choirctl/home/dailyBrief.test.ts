@@ -1,14 +1,17 @@
 /** The brief that a first agent is offered, and the only thing in a new home that may begin by itself. */
-import { readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
+import { AgentId } from "#schema/Ids.ts"
 import { briefOffer } from "#src/choirctl/home/dailyBrief.ts"
 import { briefWriter } from "#src/choirctl/home/initAgent.ts"
 import { readSkill } from "#src/shared/image/skillFile.ts"
 import { choirctl } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
+
+const NEXT = AgentId.make("next")
 
 const made = Effect.gen(function* () {
   const home = join(yield* temporaryFolder, "home")
@@ -51,7 +54,7 @@ describe("a new home", () => {
       const key = { stdin: "sk-1\n" }
       const flags = ["--model-provider=openrouter", "--model-name=anthropic/claude-sonnet-4", "--model-secret-stdin"]
       yield* choirctl(home, ["init", ...flags], key)
-      const offered = Effect.provide(briefWriter(home, {}), NodeServices.layer)
+      const offered = Effect.provide(briefWriter(home, NEXT, {}), NodeServices.layer)
       const writer = yield* offered
       if (writer === undefined) return assert.fail("no brief is offered")
       const { model } = writer
@@ -63,9 +66,12 @@ describe("a new home", () => {
       const { price: _, ...unpriced } = model
       const [, unknown] = yield* Effect.provide(briefOffer(unpriced), NodeServices.layer)
       assert.match(unknown ?? "", /price of anthropic\/claude-sonnet-4 is unknown.* never more than 16 times/u)
-      yield* choirctl(home, ["agent", "init", "agent-1"])
+      // The repository of an agent that was deleted keeps its brief, which a new answer would not change.
+      mkdirSync(join(home, "sources/agents", NEXT, ".git"), { recursive: true })
       assert.isUndefined(yield* offered)
-      assert.isUndefined(yield* Effect.provide(briefWriter(yield* made, {}), NodeServices.layer))
+      yield* choirctl(home, ["agent", "init", "agent-1"])
+      assert.isUndefined(yield* Effect.provide(briefWriter(home, AgentId.make("other"), {}), NodeServices.layer))
+      assert.isUndefined(yield* Effect.provide(briefWriter(yield* made, NEXT, {}), NodeServices.layer))
     })
   )
 })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
+import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, EDGE, JobName, ResourceName } from "#schema/Ids.ts"
 import { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
@@ -19,8 +20,10 @@ import { Contexts, NoContext } from "#src/choird/queues/Contexts.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { ConfigurationRefused } from "#src/choird/reconfiguration/ConfigurationRefused.ts"
 import { Reconfiguration } from "#src/choird/reconfiguration/Reconfiguration.ts"
+import { RESTART_CHOIRD } from "#src/choird/reconfiguration/reloadClasses.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
+import { SteeringRefused } from "#src/choird/sessions/Order.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { initialState } from "#src/shared/session/fold.ts"
 import { agentView } from "../../support/agentView.ts"
@@ -37,10 +40,17 @@ const config = Schema.decodeUnknownSync(Config)({
   agents: { own: agent(["desk", "phone"]), other: agent("desk") }
 })
 
+const LONG = {
+  ...promptContext,
+  parts: promptContext.parts.map((part) => (part.kind === "tools" ? { ...part, tokens: 2150 } : part))
+}
+
 /** Commands of an admin at the phone, over agents that note what is done to them. */
 const setUp = Effect.gen(function* () {
   const done: Array<unknown> = []
   const jobs: Array<string> = []
+  const held: Array<string> = []
+  const pending: Array<ConfigChange> = []
   const told = makeJournal<string>()
   const audited: Array<AuditEntry> = []
   const view = (agent_id: AgentId) =>
@@ -68,7 +78,12 @@ const setUp = Effect.gen(function* () {
       view: (agent_id) => Effect.sync(() => view(agent_id)),
       startInChat: (agent_id, dm, named) => note(`start in ${dm}`)(agent_id, named),
       stop: note("stop"),
-      restart: note("restart")
+      restart: (agent_id) =>
+        held.length === 0
+          ? note("restart")(agent_id)
+          : Effect.fail(
+              new AgentRefused({ kind: "NOT_READY", agent_id, reason: `${agent_id} waits`, hint: held.join() })
+            )
     }),
     Layer.mock(WorkspaceLabels, { drop: () => Effect.void }),
     Layer.mock(Leases, {
@@ -88,7 +103,7 @@ const setUp = Effect.gen(function* () {
           })
         ),
       diff: Effect.succeed([{ path: "budgets.x", change: "changed", class: "hot-reload" as const, command: "c" }]),
-      apply: () => Effect.succeed({ version: 3, previous: 2, applied: [], pending: [] })
+      apply: () => Effect.succeed({ version: 3, previous: 2, applied: [], pending })
     }),
     Layer.mock(Outbox, { tell: ({ source_id, text }) => Effect.sync(() => told.record(`${source_id}: ${text}`)) }),
     Layer.mock(Approvals, { list: () => Effect.succeed([]) }),
@@ -100,7 +115,7 @@ const setUp = Effect.gen(function* () {
         })
     }),
     Layer.mock(Contexts, {
-      ask: (_, lane) => (lane === EDGE ? Effect.succeed(promptContext) : new NoContext({ kind: "NO_PROMPT", lane }))
+      ask: (_, lane) => (lane === EDGE ? Effect.succeed(LONG) : new NoContext({ kind: "NO_PROMPT", lane }))
     }),
     Layer.mock(Models, {
       set: (agent_id, _, { llm }) =>
@@ -116,7 +131,9 @@ const setUp = Effect.gen(function* () {
     Layer.mock(ConfigWriter, {
       apply: (who, edits) => Effect.sync(() => told.record(`${who} writes ${JSON.stringify(edits)}`))
     }),
-    Layer.mock(Steering, {})
+    Layer.mock(Steering, {
+      order: () => Effect.fail(new SteeringRefused({ kind: "NOTHING_RUNS", reason: "no turn is running", hint: "" }))
+    })
   )
   const context = yield* Layer.build(
     GatewayCommands.layer.pipe(Layer.provideMerge(AgentCommands.layer), Layer.provideMerge(services))
@@ -132,7 +149,7 @@ const setUp = Effect.gen(function* () {
     Effect.flatMap(Choices, (choices) => choices.take({ gateway: BOT, dm: PHONE }, text)).pipe(
       Effect.provideContext(context)
     )
-  return { audited, done, jobs, pick, say, told: told.journal }
+  return { audited, done, held, jobs, pending, pick, say, told: told.journal }
 })
 
 describe("an admin's commands", () => {
@@ -140,7 +157,7 @@ describe("an admin's commands", () => {
     Effect.gen(function* () {
       const { audited, done, say, told } = yield* setUp
       assert.strictEqual(yield* say("/start own llm=large"), "Starting own.")
-      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: Own is running.")
+      assert.strictEqual(yield* told.at(0), "bot:/start own llm=large/done: own is running.")
       assert.strictEqual(yield* say("/start other"), "Starting other.")
       yield* told.at(1)
       assert.deepStrictEqual(done, [
@@ -162,12 +179,28 @@ describe("an admin's commands", () => {
         ["stop", "other"],
         ["restart", "own"]
       ])
-      assert.match(yield* told.at(2), /Own has the new image abc1234\.$/u)
-      assert.match(yield* told.at(3), /Other has the new image abc1234 and is not running\.$/u)
+      assert.match(yield* told.at(2), /: own has the new image abc1234\.$/u)
+      assert.match(yield* told.at(3), /: other has the new image abc1234 and is not running\.$/u)
       yield* say("/update_all")
-      assert.match(yield* told.at(4), /1 of 2: Own runs on abc1234\.$|1 of 2: Own failed: /u)
-      assert.match(yield* told.at(5), /2 of 2: Other has the new image/u)
+      assert.match(yield* told.at(4), /1 of 2: own runs on abc1234\.$|1 of 2: own failed: /u)
+      assert.match(yield* told.at(5), /2 of 2: other has the new image/u)
       assert.match(yield* told.at(6), /All agents are updated\.$/u)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("advise the command of the chat where it has the one that a hint names for the host", () =>
+    Effect.gen(function* () {
+      const { held, say, told } = yield* setUp
+      const advice = [
+        ["choirctl agent restart own", "Send /restart own."],
+        ["choirctl agent build own", "Send /agent build own."],
+        ["choirctl agent start own --fresh", "On the host: choirctl agent start own --fresh"]
+      ] as const
+      for (const [index, [hint, shown]] of advice.entries()) {
+        held.splice(0, 1, hint)
+        yield* say("/restart")
+        assert.strictEqual(yield* told.at(index), `bot:/restart/done: own waits. ${shown}`)
+      }
     }).pipe(Effect.scoped)
   )
 
@@ -213,6 +246,15 @@ describe("an admin's commands", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("say which jobs go on when only jobs are running", () =>
+    Effect.gen(function* () {
+      const { jobs, say } = yield* setUp
+      assert.strictEqual(yield* say("/stop"), "Nothing is running.")
+      jobs.push("dig", "fill")
+      assert.strictEqual(yield* say("/stop"), "Only jobs are running: dig, fill. To end one: /cancel dig")
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("are refused at once, and audited, where the named agent or workspace is unknown", () =>
     Effect.gen(function* () {
       const { audited, done, say } = yield* setUp
@@ -253,6 +295,23 @@ describe("an admin's commands", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("say what has to restart for a change", () =>
+    Effect.gen(function* () {
+      const { pending, say, told } = yield* setUp
+      const waits = { change: "changed", class: "restart-required" } as const
+      pending.push(
+        { ...waits, path: "timezone", command: RESTART_CHOIRD },
+        { ...waits, path: "agents.own.web", command: "choirctl agent restart own" },
+        { ...waits, path: "agents.own.repo", command: "git push && choirctl agent build own" }
+      )
+      yield* say("/config apply")
+      assert.match(
+        yield* told.at(0),
+        /\ntimezone: changed, at a restart of choird\nagents\.own\.web: changed, by \/restart own\nagents\.own\.repo: changed, at a restart$/u
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("ask before a workspace is emptied, and offer numbers where an argument is missing", () =>
     Effect.gen(function* () {
       const { pick, say } = yield* setUp
@@ -278,7 +337,7 @@ describe("a person's question what the model reads", () => {
         yield* say("/context"),
         [
           "The last prompt to large has 250 of 1,000 tokens (25 %):",
-          "tools: 150",
+          "tools: 2,150",
           "instructions: 60",
           "the user's messages: 40"
         ].join("\n")

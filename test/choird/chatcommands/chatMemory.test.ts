@@ -44,13 +44,13 @@ const HIT: MemoryHit = {
 }
 
 /** The chat's commands over a memory with one fact and one conversation; notes what is forgotten. */
-const opened = (facts: ReadonlyArray<Fact> = [FACT], chunks = facts.length) =>
+const opened = (facts: ReadonlyArray<Fact> = [FACT], chunks = facts.length, sessions = 2) =>
   Effect.gen(function* () {
     const forgotten: Array<readonly [Forget, string]> = []
     /** What is said in the conversation after the look. */
     const said: Array<string> = []
     let audited = 0
-    const summary = { facts: facts.length, sessions: 2, chunks, summaries: 0, detail: 0 }
+    const summary = { facts: facts.length, sessions, chunks, summaries: 0, detail: 0 }
     const commands = yield* makeChatMemory.pipe(
       Effect.provide(
         Layer.mergeAll(
@@ -119,6 +119,9 @@ describe("/memory", () => {
       const { text } = yield* memory(undefined, PHONE)
       assert.include(text, "user.city: Lives in Lyon (2026-01-02, untrusted)\n")
       assert.include(text, "2 earlier conversations")
+      const young = yield* (yield* opened([FACT], 1, 0)).memory(undefined, PHONE)
+      assert.notInclude(young.text, "conversation")
+      assert.match(young.text, /\n\/memory <words> searches everything, \/forget <words> removes it\.$/u)
       const empty = yield* (yield* opened([])).memory(undefined, PHONE)
       assert.strictEqual(empty.text, "I remember nothing beyond this conversation yet.")
       const talked = yield* (yield* opened([], 1)).memory(undefined, PHONE)

@@ -132,7 +132,8 @@ describe("route", () => {
     assert.deepStrictEqual(command("/model"), { type: "model" })
     const large = { type: "set model", llm: ResourceName.make("large") } as const
     assert.deepStrictEqual(command("/model llm  large"), { ...large, keep: false })
-    for (const text of ["/model llm large default", "/model llm large --default"])
+    assert.deepStrictEqual(command("/model large"), { ...large, keep: false })
+    for (const text of ["/model llm large default", "/model llm large --default", "/model large default"])
       assert.deepStrictEqual(command(text), { ...large, keep: true })
     assert.match(said(from("1", "/start")), /^Hello!/u)
     for (const text of ["/help", "/HELP@double_bot"])
@@ -196,7 +197,7 @@ describe("route", () => {
       ["/stop two words", "/stop [agent]"],
       ["/events all", "/events [count]"],
       ["/events 0", "/events [count]"],
-      ["/model large", "/model, or /model llm <name> [default]"],
+      ["/model is slow", "/model, or /model llm <name> [default]"],
       ["/model llm a b", "/model, or /model llm <name> [default]"]
     ] as const)
       assert.strictEqual(said(from("1", text)), `Usage: ${usage}`, text)

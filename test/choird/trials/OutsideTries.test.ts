@@ -8,6 +8,7 @@ import { FetchFailed, RefNotFound } from "#src/choird/repos/gitCalls.ts"
 import { RepoAccess } from "#src/choird/repos/RepoAccess.ts"
 import { OutsideTries } from "#src/choird/trials/OutsideTries.ts"
 import { TRIED_PAGE } from "#src/choird/trials/webTries.ts"
+import { BrowserUnavailable, SANDBOX_FIX } from "#src/choird/workers/BrowserProcess.ts"
 import { layerConfigOf } from "../../support/web.ts"
 
 const agentWith = (web: string, more: object = {}) => ({
@@ -21,6 +22,9 @@ const agentWith = (web: string, more: object = {}) => ({
     }
   }
 })
+
+/** A browser that does not start, in the words of its tool. */
+const NO_BROWSER = new BrowserUnavailable({ problem: "x".repeat(300), fix: SANDBOX_FIX }).message
 
 /** The lines of what is tried with a part of config.json, a web and a git server. */
 const tries = Effect.fnUntraced(function* (
@@ -158,6 +162,16 @@ describe("what choird tries of the outside", () => {
         "fail git forge: its secret has no value that fits its remotes; choirctl secret set forge"
       )
       assert.deepStrictEqual(without.asked, [])
+    })
+  )
+
+  it.effect("advises about the sandbox of a browser that does not start, and not about the network", () =>
+    Effect.gen(function* () {
+      const { lines } = yield* tries(agentWith("browse"), { web: { status: "error", output: { error: NO_BROWSER } } })
+      const line = lines.find((one) => one.startsWith("warn page in a browser"))
+      // Where Chromium is not installed nothing is tried.
+      if (line === undefined) return assert.isTrue(lines.some((one) => one.startsWith("skip page in a browser")))
+      assert.match(line, /: the browser does not start: x+; Allow user namespaces: sysctl -w \S+ \S+$/u)
     })
   )
 })

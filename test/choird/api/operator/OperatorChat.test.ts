@@ -64,7 +64,7 @@ describe("chat", () => {
       )
       assert.deepStrictEqual(yield* command("/stop", "c4"), { kind: "notice", text: "Stopping." })
       assert.deepInclude(world.sentSignals.get("screen:c4")?.body, { type: "StopTurn", turn: { inbox_id: one } })
-      assert.match((yield* command("/model"))?.text ?? "", /^The model is small\.$/u)
+      assert.match((yield* command("/model"))?.text ?? "", /^The model is small \(m\)\.$/u)
       assert.deepStrictEqual(yield* command("/rich on"), {
         kind: "refusal",
         text: "/rich is for a messenger: a terminal shows every answer as plain text, and no reactions."
