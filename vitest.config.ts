@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
+import { LongestFirst } from "./test/support/LongestFirst.ts"
 
 /** Files of which all is for size `full`. */
 const FULL = process.env["CHOIR_TEST_SIZE"] === "full" ? [] : ["test/**/*.full.test.ts"]
@@ -18,7 +19,16 @@ const GROUPS: ReadonlyArray<readonly [name: string, ...foldersAndFiles: Readonly
     "choird/reconfiguration",
     "choird/trials"
   ],
-  ["programs", "choird/images", "choird/repos", "choird/runtime", "choird/main.test.ts", "agent/git", "agent/process"],
+  [
+    "programs",
+    "choird/images",
+    "choird/repos",
+    "choird/runtime",
+    "choird/main.test.ts",
+    "agent/git",
+    "agent/process",
+    "shared/program/compiledProgram.test.ts"
+  ],
   ["systems", "adversary", "chaos", "docs", "e2e", "invariants", "library", "living", "siege", "simulation", "tools"],
   ["choirctl", "choirctl", "demo", "mutate", "support"],
   ["choird", "choird"],
@@ -28,6 +38,9 @@ const GROUPS: ReadonlyArray<readonly [name: string, ...foldersAndFiles: Readonly
 const filesIn = (paths: ReadonlyArray<string>) =>
   paths.map((path) => (path.endsWith(".ts") ? `test/${path}` : `test/${path}/**/*.test.ts`))
 
+/** The projects share these (`test/support/heldByProjects.ts`). */
+const PROGRAMS_AND_DATABASES = ["memory-disk", "bundles", "database"].map((name) => `test/support/${name}-setup.ts`)
+
 /** Files of a group that are in none before it. */
 const projects = GROUPS.map(([name, ...folders], at) => ({
   test: {
@@ -36,6 +49,8 @@ const projects = GROUPS.map(([name, ...folders], at) => ({
     exclude: [...configDefaults.exclude, ...FULL, ...GROUPS.slice(0, at).flatMap(([, ...before]) => filesIn(before))],
     // Modules are loaded once a worker, which halves the time: no test leaves state in a module.
     isolate: false,
+    // The units need neither, and begin at once.
+    globalSetup: name === "units" ? [] : PROGRAMS_AND_DATABASES,
     // Many tests wait for an engine, a kill or a rate limit: three workers used 59 % of two cores for the groups of choird, and 79 % for the systems.
     maxWorkers: 5,
     testTimeout: 300_000,
@@ -49,12 +64,8 @@ const projects = GROUPS.map(([name, ...folders], at) => ({
 
 export default defineConfig({
   test: {
-    globalSetup: [
-      "test/support/device-setup.ts",
-      "test/support/memory-disk-setup.ts",
-      "test/support/bundles-setup.ts",
-      "test/support/database-setup.ts"
-    ],
+    globalSetup: ["test/support/device-setup.ts", "test/support/memory-disk-setup.ts"],
+    sequence: { sequencer: LongestFirst },
     projects
   }
 })

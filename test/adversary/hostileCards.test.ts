@@ -10,8 +10,9 @@ import { chatText } from "#src/choird/queues/chatText.ts"
 import { AgentId } from "#schema/Ids.ts"
 import { UNSEEN } from "#src/shared/text/unseenCharacters.ts"
 import { seeded } from "../support/seeded.ts"
+import { SIZE } from "../support/size.ts"
 
-const CARDS = 10_000
+const CARDS = SIZE.hostileCards
 /** Each test makes this many, so that none of them takes long. */
 const CARDS_OF_TEST = 1000
 const DEPTH_MAX = 8

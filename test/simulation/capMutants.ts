@@ -57,7 +57,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCalls.ts",
     find: "return reports.length + cores.size + asked >= REPORTS_OWED_MAX",
     replace: "return reports.length + cores.size + asked < 0",
-    knownSeed: 2,
+    knownSeed: 62,
     breaks: ["W2", "L1"]
   },
   {

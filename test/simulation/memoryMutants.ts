@@ -7,7 +7,7 @@ export const MEMORY_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/choird/memory/chunks.ts",
     find: "const tainted = isTainted(before.taint, lane) || isTainted(after, lane)",
     replace: "const tainted = isTainted(before.taint, lane) && isTainted(after, lane)",
-    knownSeed: 3,
+    knownSeed: 7,
     breaks: ["Z1"]
   },
   {
@@ -39,7 +39,7 @@ export const MEMORY_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCores.ts",
     find: "const in_reply_to = core.inbox_id === undefined ? {} : { in_reply_to: core.inbox_id }",
     replace: "const in_reply_to = core.inbox_id === undefined ? { in_reply_to: core.inbox_id } : {}",
-    knownSeed: 2,
+    knownSeed: 25,
     breaks: ["N2"]
   }
 ]

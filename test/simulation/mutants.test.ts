@@ -9,6 +9,7 @@ import { MUTANTS } from "./mutants.ts"
 import { SIZE } from "../support/size.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
+const LOOKED_FOR = MUTANTS.filter((_, at) => at % SIZE.bugEvery === 0)
 const HUNT_MS_MAX = 1_800_000
 /** Seeds that are tried for a bug that its known seed misses: a hunt for a rare one would take minutes. */
 const HUNTED_SEEDS_MAX = 30
@@ -24,11 +25,11 @@ const freshFrom = (): number => {
 
 describe("planted bugs", () => {
   it.live(
-    `are found, all ${MUTANTS.length}`,
+    `are found, ${LOOKED_FOR.length} of ${MUTANTS.length}`,
     () =>
       Effect.gen(function* () {
         const fresh = ["--fresh", String(SIZE.freshSeeds), "--from", String(freshFrom())]
-        const names = MUTANTS.map(({ name }) => name)
+        const names = LOOKED_FOR.map(({ name }) => name)
         const hunted = yield* Effect.promise((signal) =>
           hunts(names, [...fresh, "--seeds", String(HUNTED_SEEDS_MAX)], signal)
         )

@@ -66,7 +66,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 2,
+    knownSeed: 55,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -113,7 +113,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("calls/LockManager.ts"),
     find: "Effect.ensuring(Effect.sync(() => apply(release(table, ticket))))",
     replace: "Effect.tap(() => Effect.sync(() => apply(release(table, ticket))))",
-    knownSeed: 5,
+    knownSeed: 2,
     breaks: ["I7"]
   },
   {
@@ -146,7 +146,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 19,
+    knownSeed: 11,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -163,7 +163,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: '  lane === EDGE && effect !== "none" && !beside_jobs && cores.size > 0\n',
     replace: "  false\n",
-    knownSeed: 3,
+    knownSeed: 2,
     breaks: ["I7"]
   },
   {
@@ -171,7 +171,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
-    knownSeed: 5,
+    knownSeed: 2,
     breaks: ["I7"]
   },
   {
@@ -283,7 +283,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 5,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -315,7 +315,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 2,
+    knownSeed: 22,
     breaks: ["J1"]
   },
   {
@@ -323,7 +323,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 19,
+    knownSeed: 46,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -339,7 +339,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("control/Replication.ts"),
     find: "log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))",
     replace: "log.trim(log.head(), residentRevs(arbiter.state(), log))",
-    knownSeed: 23,
+    knownSeed: 46,
     breaks: ["L1", "W2"]
   },
   {

@@ -96,7 +96,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/session/Session.ts",
     find: "  yield* endJobs(outcome, reason)\n",
     replace: "",
-    knownSeed: 3,
+    knownSeed: 8,
     breaks: ["W2"]
   }
 ]

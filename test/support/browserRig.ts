@@ -173,6 +173,15 @@ export const agent = Effect.fnUntraced(function* (epoch: Scope.Scope, session_id
     })
   return { browse, seen, session_id: caller.session_id }
 })
+
+/** One agent for all tests of a suite: to start a browser takes a second of a core. It ends with the suite. */
+export class OneAgent extends Context.Service<OneAgent, Effect.Success<ReturnType<typeof agent>>>()("test/OneAgent") {
+  static readonly layer = Layer.effect(
+    OneAgent,
+    Effect.flatMap(Effect.scope, (scope) => agent(scope))
+  )
+}
+
 export const lineOf = (text: string, on: RegExp) =>
   text.split("\n").find((each) => on.test(each) && each.includes("[ref="))
 

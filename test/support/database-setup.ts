@@ -1,9 +1,10 @@
-/** Runs once before the tests: starts the Postgres that they share, and makes the template of the embedded database. */
+/** Runs before the tests of each project that has databases: starts the Postgres that they share, and makes the template of the embedded database. */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { TestProject } from "vitest/node"
+import { heldByProjects } from "./heldByProjects.ts"
 import { leaveOut } from "./packages.ts"
 import { startPostgres, type TestPostgres, whyNoPostgres } from "./postgres.ts"
 
@@ -48,20 +49,23 @@ const migrations = () => [
   ...readdirSync(join(ROOT, MIGRATIONS)).map((name) => join(MIGRATIONS, name))
 ]
 
+const startServer = async () => {
+  const missing = whyNoPostgres()
+  if (missing !== undefined)
+    return { postgres: leaveOut("the suites on Postgres", missing), stop: async () => undefined }
+  const { host, port, stop, user } = await startPostgres({ vector: true, settings: WITHOUT_SAFETY })
+  const server = { host, port, user }
+  run(MIGRATED_SCRIPT, "postgres", JSON.stringify({ ...server, database: MIGRATED, ssl: false }))
+  return { postgres: { ...server, migrated: MIGRATED }, stop }
+}
+
 export default async ({ provide }: TestProject) => {
   provide("embeddedTemplate", EMPTY)
   provide(
     "migratedTemplate",
     cached("migrated-template", [...ENGINE, ...migrations()], (file) => run(MIGRATED_SCRIPT, "embedded", EMPTY, file))
   )
-  const missing = whyNoPostgres()
-  if (missing !== undefined) {
-    provide("postgres", leaveOut("the suites on Postgres", missing))
-    return undefined
-  }
-  const { host, port, stop, user } = await startPostgres({ vector: true, settings: WITHOUT_SAFETY })
-  const server = { host, port, user }
-  run(MIGRATED_SCRIPT, "postgres", JSON.stringify({ ...server, database: MIGRATED, ssl: false }))
-  provide("postgres", { ...server, migrated: MIGRATED })
-  return stop
+  const [{ postgres }, release] = await heldByProjects("the server", startServer, ({ stop }) => stop())
+  provide("postgres", postgres)
+  return release
 }

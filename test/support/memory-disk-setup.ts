@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { heldByProjects } from "./heldByProjects.ts"
 
 /** Free memory below which the files stay on the disk. */
 const FREE_MIB_MIN = 8192
@@ -35,7 +36,7 @@ const clearLeft = (parent: string): void => {
   }
 }
 
-export default () => {
+const mountDisk = (): string | undefined => {
   if (process.platform !== "linux" || process.getuid?.() !== 0 || freeMib() < FREE_MIB_MIN) return undefined
   const parent = tmpdir()
   clearLeft(parent)
@@ -49,5 +50,12 @@ export default () => {
     return undefined
   }
   process.env["TMPDIR"] = folder
-  return () => unmount(folder)
+  return folder
+}
+
+export default async () => {
+  const [, release] = await heldByProjects("the disk in memory", mountDisk, (folder) => {
+    if (folder !== undefined) unmount(folder)
+  })
+  return release
 }

@@ -22,6 +22,8 @@ export const SIZE = {
   outsideFamilies: of<ReadonlyArray<"IPv4" | "IPv6" | "both">>(["both"], ["IPv4", "IPv6", "both"]),
   /** Seeds that run twice to be compared. */
   seedsTwice: of(2, 6),
+  /** One of so many planted bugs is looked for by its known seed. */
+  bugEvery: of(2, 1),
   /** Further seeds of each planted bug beside the known one. */
   freshSeeds: of(0, 20),
   /** One of so many inputs and outputs meets with a fault: a prime, so that each kind of fault still has its turn at each kind of place. */
@@ -43,7 +45,7 @@ export const SIZE = {
   /** Jobs of 200 steps whose provider breaks off. */
   longJobs: asSet("CHOIR_LONG_JOBS", of(3, 100)),
   /** Seeds of which each lets an agent crash one to four times in a row. */
-  crashesInARow: of(30, 150),
+  crashesInARow: of(15, 150),
   /** Kills of one kind of process in the chaos tests. */
   kills: of(3, 30),
   /** Kills of choird while its configuration changes. */
@@ -66,6 +68,8 @@ export const SIZE = {
   fuzzRequests: of(2000, 20_000),
   /** Runs of random skills that are counted against their bound. */
   skillRuns: of(60, 600),
+  /** Inputs that were made to hide from a card what they reach. */
+  hostileCards: of(2000, 10_000),
   /** Model answers that no skill lets through. */
   skillAnswers: of(1000, 10_000),
   /** Starts and stops of a container. */
@@ -83,9 +87,9 @@ export const SIZE = {
   /** Stored events that are changed, each of which `session verify` names. */
   changedEvents: of(500, 2000),
   /** One of so many points at which an execution, a backup or a restore can die. */
-  deathEvery: of(3, 1),
+  deathEvery: of(5, 1),
   /** One of so many steps of an update at which choird is killed. */
-  updateStep: of(3, 1),
+  updateStep: of(5, 1),
   /** How long hostile agents go on beside honest ones. */
   siege_ms: of(3000, 10_000)
 } as const
@@ -102,3 +106,6 @@ export const atSize = <A>(ci: ReadonlyArray<A>, more: ReadonlyArray<A>): Readonl
   ...ci,
   ...(isFull ? more : [])
 ]
+
+/** How many of so many random histories each size tries: a property that fails does so in most of them. */
+export const historiesOf = (full: number): number => of(Math.ceil(full * 0.4), full)

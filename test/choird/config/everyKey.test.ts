@@ -84,7 +84,7 @@ const NOT_BY_NAME: Readonly<Record<string, string>> = {
   "schema/Voice.ts: use_speaker_boost": "handed on to the voice service with the rest of `voice_settings`"
 }
 
-/** The compiler's server reads the whole package first, and then takes about a minute of one core. */
+/** The compiler's server reads all programs first, which takes some ten seconds of one core. */
 const SERVER_MS_MAX = 900_000
 
 describe("every key of config.json", () => {

@@ -40,10 +40,10 @@ const offsetOf = (text: string, { character, line }: Position): number =>
     .slice(0, line)
     .reduce((sum, each) => sum + each.length + 1, character)
 
-/** Starts a server for this package. It ends with `close`. */
-export const startLanguageServer = async () => {
+/** Starts a server for the package in a folder. It ends with `close`. */
+export const startLanguageServer = async (folder: string) => {
   const server = spawn(join(packageFolder, "node_modules/.bin/tsc"), ["--lsp", "--stdio"], {
-    cwd: packageFolder,
+    cwd: folder,
     stdio: ["pipe", "pipe", "ignore"]
   })
   const waiting = new Map<number, (message: Message) => void>()
@@ -89,7 +89,7 @@ export const startLanguageServer = async () => {
 
   await ask("initialize", {
     processId: process.pid,
-    rootUri: pathToFileURL(packageFolder).href,
+    rootUri: pathToFileURL(folder).href,
     capabilities: {}
   })
   send({ method: "initialized", params: {} })

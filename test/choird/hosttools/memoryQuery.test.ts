@@ -6,7 +6,7 @@ import { memoryQuery } from "#src/choird/hosttools/memoryQuery.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { LogAnswer } from "#src/shared/session/search.ts"
 import { started } from "../../support/jobEvents.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { modelOutput, newTalk, notice, stores, type Talk, userMsg } from "../../support/stores.ts"
 import { LOG_SEARCH_BYTES_MAX, LOG_SEARCH_REVS_MAX } from "#src/choird/hosttools/memoryQuery.ts"
 import { LOG_PAGE_EVENTS_MAX } from "#src/choird/sessions/storedEvents.ts"
@@ -40,7 +40,7 @@ const ask = Effect.fnUntraced(function* (talk: Talk, query: Readonly<Record<stri
 })
 const revs = ({ hits }: LogAnswer) => hits.map(({ rev }) => rev)
 
-describeEngines("choir.memory.query in choird", (it) => {
+describeStores("choir.memory.query in choird", (it) => {
   it.effect("finds words in what is acknowledged, the newest first, with all that tells where it stands", () =>
     Effect.gen(function* () {
       const talk = yield* Effect.andThen(newTalk, (talk) =>

@@ -7,7 +7,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { EMBEDDED_BUILD_ROWS_MAX, indexName } from "#src/choird/memory/VectorIndexes.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { embeddingServer, type EmbeddingServerOptions } from "../../support/embeddingServer.ts"
 import { makeMemory, vectorsOf, writeChunk, writeFact } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent, SECRETS } from "../../support/stores.ts"
@@ -41,7 +41,7 @@ const status = Effect.flatMap(EmbeddingQueue, ({ status }) => status)
 const servingModel = (agent_id: AgentId) =>
   Effect.flatMap(Embeddings, ({ serving }) => serving(agent_id)).pipe(Effect.map((found) => found?.model))
 
-describeEngines("EmbeddingQueue", (it, engine) => {
+describeStores("EmbeddingQueue", (it, engine) => {
   it.effect("gives every fact and chunk one vector, in batches, and those of long-term detail none", () =>
     Effect.gen(function* () {
       const server = yield* embeddingServer(SMALL)

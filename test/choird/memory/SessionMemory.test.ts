@@ -25,7 +25,7 @@ import {
   jobs,
   newOne
 } from "../../support/endedSessions.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, newAgent, reply, Talk } from "../../support/stores.ts"
 
 /** An event of this moment; others are of long ago. */
@@ -34,7 +34,7 @@ const now = (draft: EventDraft) => Object.assign({}, draft, { created_at: new Da
 const texts = (agent_id: AgentId) =>
   Effect.map(rows(agent_id), (found) => found.map(({ text }) => text.split("\n").slice(1)))
 
-describeEngines("SessionMemory", (it) => {
+describeStores("SessionMemory", (it) => {
   it.effect(
     "makes chunks of what left the window of a running session, and of the rest once it is idle, each once",
     () =>

@@ -35,7 +35,7 @@ const SECRET = "Rosebud-4711"
 const SESSIONS = 3
 const TURNS = 45
 /** New statements that each life passes before it dies at one. */
-const PASSES = isFull ? 0 : 7
+const PASSES = isFull ? 0 : 11
 
 const opened = (where: Where): Layer.Layer<Database | SqlClient.SqlClient> =>
   Layer.fresh(

@@ -7,7 +7,7 @@ import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { headerOf } from "#src/choird/memory/chunks.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { makeMemory, writeChunk } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 import { SPOKEN, type SpokenLanguage, TALK } from "./spokenFacts.ts"
@@ -81,7 +81,7 @@ const figuresOf = Effect.fnUntraced(function* (agent_id: AgentId, { facts, unrel
   }
 })
 
-describeEngines("memory in six languages", (it) => {
+describeStores("memory in six languages", (it) => {
   for (const provider of ["off", "local"] as const) {
     const agent_id = newAgent()
     it.effect(`finds what was told, ${provider === "off" ? "by words alone" : "by words and vectors"}`, () =>

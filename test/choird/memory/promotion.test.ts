@@ -2,10 +2,10 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { SUMMARY, choird, drain, said, append, end, session, rows, embed, newOne } from "../../support/endedSessions.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { BINDINGS, type Talk } from "../../support/stores.ts"
 
-describeEngines("promotion of sessions", (it) => {
+describeStores("promotion of sessions", (it) => {
   it.effect("promotes the sessions beyond the newest: their summary is found by meaning, their detail by words", () =>
     Effect.gen(function* () {
       const agent_id = yield* newOne

@@ -6,7 +6,7 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Embeddings } from "#src/choird/memory/Embeddings.ts"
 import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Recall } from "#src/choird/memory/Recall.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { makeMemory, writeFact } from "../../support/memoryRows.ts"
 import { CONFIG, makeHome, newAgent } from "../../support/stores.ts"
 
@@ -90,7 +90,7 @@ const servicesOf = (agent_id: AgentId) =>
     Layer.fresh
   )
 
-describeEngines("queries of public reports", (it) => {
+describeStores("queries of public reports", (it) => {
   const agent_id = newAgent()
   it.effect("find their fact first", () =>
     Effect.gen(function* () {

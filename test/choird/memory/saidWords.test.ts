@@ -5,7 +5,7 @@ import { coreLane, EDGE, JobName, type LaneId, Rev } from "#schema/Ids.ts"
 import { isSaidIn } from "#src/choird/memory/saidWords.ts"
 import { turnMessage } from "#src/choird/memory/turnMessage.ts"
 import { append, begin, choird, newOne, said } from "../../support/endedSessions.ts"
-import { describeEngines } from "../../support/engines.ts"
+import { describeStores } from "../../support/engines.ts"
 import { reply } from "../../support/stores.ts"
 
 const SAID: ReadonlyArray<readonly [fact: string, message: string]> = [
@@ -38,7 +38,7 @@ const NOT_SAID: ReadonlyArray<readonly [fact: string, message: string]> = [
   ["!!!", "wow!!!"]
 ]
 
-describeEngines("a fact of a labelled turn", (it) => {
+describeStores("a fact of a labelled turn", (it) => {
   it.effect("says what the person said if it has their words, and denies what they deny", () =>
     Effect.gen(function* () {
       for (const [fact, message] of SAID) assert.isTrue(yield* isSaidIn(fact, message), fact)

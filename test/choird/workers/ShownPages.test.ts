@@ -1,7 +1,7 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Scope } from "effect"
+import { Deferred, Effect, Layer } from "effect"
 import { CallId } from "#schema/Ids.ts"
-import { agent, layerRig, pageOf, refOf, Rig } from "../../support/browserRig.ts"
+import { layerRig, OneAgent, pageOf, refOf, Rig } from "../../support/browserRig.ts"
 import { ensureDebianPackages } from "../../support/packages.ts"
 import { LAYER_MS_MAX } from "../../support/size.ts"
 
@@ -38,12 +38,11 @@ const approved = (id: string) => ({ call_id: CallId.make(id), is_asked: true })
 const missing = ensureDebianPackages(["chromium"], "what was shown of pages")
 
 describe.skipIf(missing !== undefined)("what was shown of a page", () => {
-  layer(layerRig, { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
+  layer(Layer.provideMerge(OneAgent.layer, layerRig), { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
     it.effect("does nothing on a page that has changed since it was shown, and says so", () =>
       Effect.gen(function* () {
         const { asked } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen } = yield* agent(epoch)
+        const { browse, seen } = yield* OneAgent
         const { paid, swap, url } = yield* swapping
         const { text = "" } = yield* seen({ action: "open", url })
         yield* swap
@@ -53,15 +52,13 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
         assert.notInclude(asked, paid)
         const again = yield* seen({ action: "snapshot" })
         assert.match((yield* seen({ action: "click", ref: refOf(again.text ?? "", /Pay 500 €/u) })).text ?? "", /paid/u)
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
     it.effect("sees a change of what has no name but its text, and of what has the focus", () =>
       Effect.gen(function* () {
         const { asked, gates, serve } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen } = yield* agent(epoch)
+        const { browse, seen } = yield* OneAgent
         const told = { asked: yield* Deferred.make<void>(), open: yield* Deferred.make<void>() }
         const swapped = { asked: yield* Deferred.make<void>(), open: yield* Deferred.make<void>() }
         gates.set("/swap-text", told).set("/swapped-text", swapped)
@@ -78,7 +75,6 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
         const pressed = yield* browse({ action: "press", key: "a" })
         assert.match(JSON.stringify(pressed.output), /the page has changed: textbox .*one.*two/u)
         assert.notInclude(asked, "/echo?text-clicked")
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
@@ -103,8 +99,7 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
             `/names-${kind}`,
             pageOf(`${html}<script>fetch("/long-${kind}").then(() => { ${change}; fetch("/longer-${kind}") })</script>`)
           )
-          const epoch = yield* Scope.make()
-          const { browse, seen, session_id } = yield* agent(epoch)
+          const { browse, seen, session_id } = yield* OneAgent
           const { text = "" } = yield* seen({ action: "open", url: `http://site.test/names-${kind}` })
           assert.notInclude(text, "Pay for this")
           const input =
@@ -119,7 +114,6 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
           const { output, status } = yield* browse(input, call)
           assert.strictEqual(status, "error", kind)
           assert.match(JSON.stringify(output), /the page has changed: .*Pay.*Nothing was done/u)
-          yield* Scope.close(epoch, Exit.void)
         }
         assert.notInclude(asked, "/echo?long-paid")
       })
@@ -128,8 +122,7 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
     it.effect("does what a person approved on what that person saw, and nothing else", () =>
       Effect.gen(function* () {
         const { asked, worker } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen, session_id } = yield* agent(epoch)
+        const { browse, seen, session_id } = yield* OneAgent
         const { paid, swap, url } = yield* swapping
         const { text = "" } = yield* seen({ action: "open", url })
         const ref = refOf(text, /Pay 5 €/u)
@@ -166,15 +159,13 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
         )
         assert.match(JSON.stringify(moved.output), /is not there any more/u)
         assert.notInclude(asked, paid)
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
     it.effect("does not act once the same document has another address or title than a person saw", () =>
       Effect.gen(function* () {
         const { asked, serve, worker } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen, session_id } = yield* agent(epoch)
+        const { browse, seen, session_id } = yield* OneAgent
         const [rename, renamed] = [yield* gate("/rename"), yield* gate("/renamed")]
         serve.set(
           "/app",
@@ -198,7 +189,6 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
         const moved = yield* browse(input, approved("app-1"))
         assert.match(JSON.stringify(moved.output), /was at .*#newsletter.*is at .*#account.*Nothing was done/u)
         assert.notInclude(asked, "/echo?app-clicked")
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
@@ -207,8 +197,7 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
       () =>
         Effect.gen(function* () {
           const { asked, serve, worker } = yield* Rig
-          const epoch = yield* Scope.make()
-          const { browse, seen, session_id } = yield* agent(epoch)
+          const { browse, seen, session_id } = yield* OneAgent
           const [leave, left] = [yield* gate("/leave"), yield* gate("/left")]
           const inner = pageOf(
             `<div role=group aria-label=box><button onclick="fetch('/echo?inner')">OK</button></div>`
@@ -237,15 +226,13 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
             /the frame of button .*OK.* is at another address. Nothing was done/u
           )
           assert.notInclude(asked, "/echo?inner")
-          yield* Scope.close(epoch, Exit.void)
         })
     )
 
     it.effect("presses no key while the focus is in a frame, however a page names its elements", () =>
       Effect.gen(function* () {
         const { asked, serve, worker } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen, session_id } = yield* agent(epoch)
+        const { browse, seen, session_id } = yield* OneAgent
         serve.set("/inner-focus", pageOf(`<button autofocus onclick="fetch('/echo?key-paid')">Pay</button>`))
         serve.set(
           "/outer-focus",
@@ -260,15 +247,13 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
         assert.match(refused.problem, /the focus is in a frame: name the element that takes the key by its ref/u)
         assert.match(JSON.stringify((yield* browse(input)).output), /the focus is in a frame/u)
         assert.notInclude(asked, "/echo?key-paid")
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
     it.effect("shows and compares the whole text of an element of which a snapshot showed only some levels", () =>
       Effect.gen(function* () {
         const { asked, serve, worker } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen, session_id } = yield* agent(epoch)
+        const { browse, seen, session_id } = yield* OneAgent
         const [swap, swapped] = [yield* gate("/deep-swap"), yield* gate("/deep-swapped")]
         serve.set(
           "/deep",
@@ -289,15 +274,13 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
             /the page has changed: generic .*Keep nothing.* is now generic .*Keep all.*Nothing was done/u
           )
         assert.notInclude(asked, "/echo?deep-clicked")
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
     it.effect("does not do with one input what a person approved of another", () =>
       Effect.gen(function* () {
         const { asked, serve, worker } = yield* Rig
-        const epoch = yield* Scope.make()
-        const { browse, seen, session_id } = yield* agent(epoch)
+        const { browse, seen, session_id } = yield* OneAgent
         serve.set("/two", pageOf(`<button>Cancel</button><button onclick="fetch('/echo?two-paid')">Pay</button>`))
         const { text = "" } = yield* seen({ action: "open", url: "http://site.test/two" })
         const [cancel, pay] = [refOf(text, /Cancel/u), refOf(text, /Pay/u)]
@@ -311,7 +294,6 @@ describe.skipIf(missing !== undefined)("what was shown of a page", () => {
         }
         assert.notInclude(asked, "/echo?two-paid")
         yield* seen({ action: "click", ref: cancel })
-        yield* Scope.close(epoch, Exit.void)
       })
     )
   })

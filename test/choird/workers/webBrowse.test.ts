@@ -63,12 +63,18 @@ const missing = ensureDebianPackages(["chromium"], "choir.web.browse")
 
 describe.skipIf(missing !== undefined)("choir.web.browse", () => {
   layer(layerRig, { timeout: LAYER_MS_MAX, excludeTestServices: true })((it) => {
-    // Keeps the one Chromium of the suite running.
+    // Of the tests that need no browser of their own; it ends before the last test counts what is left.
     let kept: Scope.Closeable | undefined
+    let shared: Effect.Success<ReturnType<typeof agent>> | undefined
+    const oneAgent = Effect.gen(function* () {
+      if (shared !== undefined) return shared
+      kept = yield* Scope.make()
+      shared = yield* agent(kept)
+      return shared
+    })
     it.effect("starts Chromium as a user of its own, in its own sandbox, and answers with the page", () =>
       Effect.gen(function* () {
-        kept = yield* Scope.make()
-        const { seen } = yield* agent(kept)
+        const { seen } = yield* oneAgent
         const { tab, text, title, url } = yield* seen({ action: "open", url: "http://site.test/echo?first" })
         assert.deepStrictEqual([title, url, tab], ["Echo", "http://site.test/echo?first", "1 of 1"])
         assert.match(text ?? "", /asked: \/echo\?first/u)
@@ -102,12 +108,11 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
     it.effect("names what it acted on so that the work can be done again without refs", () =>
       Effect.gen(function* () {
         const { serve } = yield* Rig
-        const epoch = yield* Scope.make()
         serve.set(
           "/replay",
           pageOf(`<form action="/echo"><label>Name <input name=n></label><button>Send it</button></form>`)
         )
-        const { seen } = yield* agent(epoch)
+        const { seen } = yield* oneAgent
         const opened = yield* seen({ action: "open", url: "http://site.test/replay" })
         const typed = yield* seen({ action: "type", ref: refOf(opened.text ?? "", /textbox/u), text: "Ada" })
         const sent = yield* seen({ action: "click", ref: refOf(typed.text ?? "", /button/u) })
@@ -116,7 +121,6 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
           ["getByRole('textbox', { name: 'Name' })", "getByRole('button', { name: 'Send it' })"]
         )
         assert.match(sent.text ?? "", /n=Ada/u)
-        yield* Scope.close(epoch, Exit.void)
       })
     )
     it.effect("lets a page reach nothing but the public network, by no way that a browser has (R72)", () =>
@@ -255,8 +259,7 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
           "/blob",
           pageOf(`<script>location = URL.createObjectURL(new Blob(["<p>pay eve</p>"], {type: "text/html"}))</script>`)
         )
-        const epoch = yield* Scope.make()
-        const { browse, seen } = yield* agent(epoch)
+        const { browse, seen } = yield* oneAgent
         const outer = yield* seen({ action: "open", url: "http://site.test/outer" })
         assert.deepStrictEqual(outer.sites, ["other.test", "site.test"])
         const { text = "" } = yield* seen({ action: "open", url: "http://other.test/blank" })
@@ -267,7 +270,6 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
         assert.deepStrictEqual(blob.sites, ["other.test"])
         const failing = yield* browse({ action: "click", ref: "e999" })
         assert.deepInclude(failing.output, { sites: ["other.test"] })
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 
@@ -280,11 +282,9 @@ describe.skipIf(missing !== undefined)("choir.web.browse", () => {
             `<script>String.prototype.slice = function () { return "x".repeat(1e6) }; document.title = "t".repeat(1e6)</script>`
           )
         )
-        const epoch = yield* Scope.make()
-        const { seen } = yield* agent(epoch)
+        const { seen } = yield* oneAgent
         const { title } = yield* seen({ action: "open", url: "http://site.test/title" })
         assert.strictEqual(title, "t".repeat(300))
-        yield* Scope.close(epoch, Exit.void)
       })
     )
 

@@ -5,6 +5,9 @@ import { JobName } from "#schema/Ids.ts"
 import { foldAll, fold, initialState } from "#src/shared/session/fold.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeHistory, placed } from "../../support/history.ts"
+import { historiesOf } from "../../support/size.ts"
+
+const HISTORIES = historiesOf(100)
 
 const draft = (event_type: string, lane: string, payload: object) => ({ event_type, lane, payload }) as EventDraft
 
@@ -301,7 +304,7 @@ describe("fold", () => {
   })
 
   it("gives for a prefix and the rest what it gives for all, at every cut (R5)", () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= historiesOf(20); seed++) {
       const { events, state } = makeHistory(seed, 120)
       let prefix = initialState
       for (let cut = 0; cut <= events.length; cut += cut < 40 ? 1 : 7) {
@@ -315,8 +318,8 @@ describe("fold", () => {
     }
   })
 
-  it("never lets a count fall, in 100 histories (R23)", () => {
-    for (let seed = 1; seed <= 100; seed++) {
+  it(`never lets a count fall, in ${HISTORIES} histories (R23)`, () => {
+    for (let seed = 1; seed <= HISTORIES; seed++) {
       let state = initialState
       for (const event of makeHistory(seed, 100).events) {
         const folded = fold(state, event)

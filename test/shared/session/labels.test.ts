@@ -33,7 +33,7 @@ import { isFull } from "../../support/size.ts"
 
 const JOB = JobName.make("a")
 const CORE = coreLane(JOB)
-const SEEDS = isFull ? 1000 : 200
+const SEEDS = isFull ? 1000 : 80
 const STEPS = 60
 const HOUR_MS = 3_600_000
 const usage = { input_tokens: 1, output_tokens: 1 }

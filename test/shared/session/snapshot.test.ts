@@ -6,6 +6,7 @@ import { namedRevs, oldestNamed, windowsOf } from "#src/shared/session/namedRevs
 import { decodeState, encodeState, FOLD_VERSION } from "#src/shared/session/snapshot.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import { makeHistory } from "../../support/history.ts"
+import { historiesOf } from "../../support/size.ts"
 
 /** A state whose maps of files are lists: what a HashMap is made of depends on how it came about. */
 const listed = (state: SessionState) => {
@@ -17,6 +18,8 @@ const listed = (state: SessionState) => {
   return { ...state, edge: lane(state.edge), cores: [...state.cores].map(([name, core]) => [name, lane(core)]) }
 }
 
+const HISTORIES = historiesOf(25)
+
 const text = (state: SessionState): string => Result.getOrThrow(encodeState(state))
 
 const restored = (state: SessionState): SessionState =>
@@ -26,9 +29,9 @@ const folded = (state: SessionState, events: ReadonlyArray<ChoirEvent>): Session
   Result.getOrThrowWith(foldAll(state, events), ({ reason }) => new Error(reason))
 
 describe("a snapshot of a state", () => {
-  it("is the same state again, at every revision of 25 histories (R5)", () => {
+  it(`is the same state again, at every revision of ${HISTORIES} histories (R5)`, () => {
     const seen = new Set<string>()
-    for (let seed = 1; seed <= 25; seed++) {
+    for (let seed = 1; seed <= HISTORIES; seed++) {
       let state = initialState
       for (const event of makeHistory(seed, 120).events) {
         state = folded(state, [event])
@@ -45,7 +48,7 @@ describe("a snapshot of a state", () => {
   })
 
   it("gives with the tail what all events give, for every k (R5)", () => {
-    for (let seed = 101; seed <= 112; seed++) {
+    for (let seed = 101; seed <= 100 + historiesOf(12); seed++) {
       const { events, state } = makeHistory(seed, 100)
       let prefix = initialState
       for (let k = 0; k <= events.length; k++) {
@@ -57,7 +60,7 @@ describe("a snapshot of a state", () => {
   })
 
   it("needs no event before the oldest that it names, windows included", () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= historiesOf(20); seed++) {
       let state = initialState
       for (const event of makeHistory(seed, 100).events) {
         state = folded(state, [event])
