@@ -1,6 +1,6 @@
 /**
- * What does not count in a job's time: its waits for the provider, and the time in which no agent ran, so that neither a night without a provider
- * nor one with the computer off ends a job. Each wait begins with an output in the log, and the time off is in the next output, so a restart
+ * The time that does not count in a job's: its waits for the provider, and while no agent ran. So neither a night without a provider nor one with the
+ * computer off ends a job. Each wait begins with an output in the log, and the time off is in the next output, so a restart
  * forgets neither.
  */
 import { Clock, Effect } from "effect"

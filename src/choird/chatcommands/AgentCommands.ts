@@ -24,7 +24,7 @@ import { problemText } from "#src/shared/config/configProblems.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import type { AgentCommand } from "./readCommand.ts"
-import { type Refused, refusedAnswer, sentence, sentenceOn } from "./refusedAnswer.ts"
+import { chatOrder, type Refused, refusedAnswer, sentence, sentenceOn } from "./refusedAnswer.ts"
 
 /** Long commands of all chats at once; the next one is refused. */
 const AGENT_COMMANDS_MAX = 8

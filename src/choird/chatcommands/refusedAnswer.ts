@@ -17,7 +17,7 @@ export const sentenceOn = (agent_id: AgentId, text: string): string =>
 /** The order of a hint for the host that a chat can give as well. */
 const CHAT_ORDER = /^choirctl (?<words>agent build|agent (?<verb>restart|start|stop)) (?<agent>[^\s-]\S*)$/u
 
-const chatOrder = (command: string): string | undefined => {
+export const chatOrder = (command: string): string | undefined => {
   const { agent, verb, words } = CHAT_ORDER.exec(command)?.groups ?? {}
   return agent === undefined ? undefined : `/${verb ?? words} ${agent}`
 }
