@@ -25,7 +25,7 @@ export const pauseBefore = (failed: number): number => Math.min(PAUSE_MS_MAX, PA
 
 type Find = (rev: number) => ChoirEvent | undefined
 
-/** The milliseconds for which no agent ran a job that this epoch continues. A wait for its provider that was open counts them already. */
+/** The milliseconds for which no agent ran a job that this epoch continues. 0 where a wait for its provider was open, which counts them. */
 export const timeOff = Effect.fnUntraced(function* ({ output, started_rev }: CoreLane, log: EventLog["Service"]) {
   const last = log.find(log.restored())
   if (last === undefined || started_rev > last.rev || waitOf(log.find(output.rev)) !== undefined) return 0
