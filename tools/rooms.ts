@@ -60,7 +60,7 @@ export const FLOORS: Readonly<Record<Program, ReadonlyArray<ReadonlyArray<string
     ["git", "model"],
     ["config"],
     ["image"],
-    ["session"]
+    ["plans", "session"]
   ]
 }
 

@@ -18,6 +18,7 @@ const DEPENDENCIES = [
   "@types/dockerode",
   "@vscode/ripgrep",
   "canonicalize",
+  "chrono-node",
   "dockerode",
   "effect",
   "gpt-tokenizer",
