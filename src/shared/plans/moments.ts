@@ -1,6 +1,6 @@
 /** Dates and times of day, as chrono-node finds them at the beginning or at the end of a text. It reads no clock and asks for no time zone. */
 import type { Language } from "./Language.ts"
-import { WINDOW_CHARS, windowOf, wordOf, type Edge } from "./patterns.ts"
+import { LETTERS, WINDOW_CHARS, windowOf, wordOf, type Edge } from "./patterns.ts"
 import { DAY_MS } from "#src/shared/days.ts"
 
 export interface ClockTime {
@@ -57,7 +57,7 @@ const withHalves = (language: Language, text: string): string => {
   return [[evening, 12] as const, [morning, 0] as const].reduce(
     (found, [words, add]) =>
       found
-        .replace(new RegExp(`${wordOf(language, HALVES)} (?:${words})(?![\\p{L}])`, "iu"), (_, hour, minute) =>
+        .replace(new RegExp(`${wordOf(language, HALVES)} (?:${words})(?![${LETTERS}])`, "iu"), (_, hour, minute) =>
           half(hour, minute, add)
         )
         .replace(
@@ -90,8 +90,10 @@ const partsOf = (start: Start) => {
 }
 
 /** Words that make a weekday one of the past. */
-const PAST =
-  /(?<!\p{L})(?:last|past|previous|letzte[nrs]?|vorige[nrs]?|vergangene[nrs]?|dernier|passé|pasado|scorso|scorsa|passad[ao]|afgelopen|прошл\p{L}+|минул\p{L}+)(?!\p{L})|上个?個?(?:周|星期|週)|先週/iu
+const PAST = new RegExp(
+  `(?<![${LETTERS}])(?:last|past|previous|letzte[nrs]?|vorige[nrs]?|vergangene[nrs]?|dernier|passé|pasado|scorso|scorsa|passad[ao]|afgelopen|прошл[а-я]+|минул[а-яі]+)(?![${LETTERS}])|上个?個?(?:周|星期|週)|先週`,
+  "iu"
+)
 
 const dateOf = (start: Start, words: string): CalendarDate | undefined => {
   const isCertain = (name: "day" | "month" | "year" | "weekday") => start.isCertain(name)
