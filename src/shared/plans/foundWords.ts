@@ -72,6 +72,12 @@ const joined = (one: Moment, other: Moment | undefined): FoundWords | undefined 
   return { ...date, time: time.time, offset: time.offset, rest: other.rest, words: `${date.words} ${time.words}` }
 }
 
+/** A time of day with days from now beside it: "at 9 in two weeks", "in two weeks at 9". */
+const withDays = (time: Moment | undefined, days: TakenDuration | undefined): FoundWords | undefined =>
+  time?.time === undefined || time.date !== undefined || days === undefined || days.duration.elapsed_ms > 0
+    ? undefined
+    : { language: days.language, rest: days.rest, duration: days.duration, time: time.time }
+
 const isWhole = (found: Moment | undefined): boolean => found?.date !== undefined && found.time !== undefined
 
 const wordsOfOnce = (languages: Languages, text: string, wall_ms: number): FoundWords | undefined => {
@@ -91,6 +97,10 @@ const wordsOfOnce = (languages: Languages, text: string, wall_ms: number): Found
       joined(first, momentAt(languages, "last", first.rest, wall_ms))
     if (both !== undefined && !isWhole(last)) return both
   }
+  const days =
+    withDays(first, first && firstDuration(languages, first.rest.trimStart(), "marked")) ??
+    withDays(last, last && lastDuration(languages, last.rest))
+  if (days !== undefined) return days
   if (last !== undefined && !isWhole(last)) {
     const both = joined(last, momentAt(languages, "last", last.rest, wall_ms))
     if (both !== undefined) return both

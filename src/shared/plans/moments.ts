@@ -37,10 +37,13 @@ const pad = (value: number) => String(value).padStart(2, "0")
 
 const isoOf = (wall_ms: number) => new Date(wall_ms).toISOString().slice(0, 10)
 
-/** The date of `{+2}`, or of the day with that number, from 1 for Monday, in the next week (`{next1}`). */
+const slashed = (wall_ms: number) => isoOf(wall_ms).split("-").toReversed().join("/")
+
+/** The date of `{+2}`, which is `{/2}` where a language wants the day first, or of the day with that number, from 1 for Monday, in the next week (`{next1}`). */
 const replaced = (template: string, wall_ms: number): string =>
   template
     .replace(/\{\+(\d)\}/u, (_, days: string) => isoOf(wall_ms + Number(days) * DAY_MS))
+    .replace(/\{\/(\d)\}/u, (_, days: string) => slashed(wall_ms + Number(days) * DAY_MS))
     .replace(/\{next(\d)\}/u, (_, day: string) => {
       const sinceMonday = (new Date(wall_ms).getUTCDay() + 6) % 7
       return isoOf(wall_ms + (6 - sinceMonday + Number(day)) * DAY_MS)

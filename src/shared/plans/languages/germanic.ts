@@ -175,7 +175,7 @@ export const Dutch: Language = {
   joiners: "dat|om|te",
   leads: "om|op|de|vanaf",
   rewrites: [
-    ["overmorgen", "{+2}"],
+    ["overmorgen", "{/2}"],
     ["(?:tussen de )?(?:om )?twaalf uur 's middags", "om 12:00"],
     ["(?:om )?middernacht", "om 0:00"]
   ]
