@@ -1,7 +1,7 @@
 /** The words for times of one language, as patterns. */
 import type { Chrono } from "chrono-node/en"
 
-/** What reads dates and times of day. */
+/** The reader of dates and times of day. */
 export type Parser = Pick<Chrono, "parse">
 
 /** Units of durations. */
@@ -27,7 +27,7 @@ export interface Language {
   readonly repeated: ReadonlyArray<string>
   readonly and: string
   readonly units: Readonly<Record<Unit, string>>
-  /** Numbers that are words, as far as durations need them; the empty one is of a language whose unit alone is one of it. */
+  /** Numbers that are words, as far as durations need them; a language in which a unit alone means one of it has an empty one. */
   readonly numbers: Readonly<Record<string, number>>
   /** Before a duration, and after it. */
   readonly within: string
@@ -40,6 +40,6 @@ export interface Language {
   /** Words between a time and the text beside it, on the side of the text and on the side of the time. */
   readonly joiners: string
   readonly leads: string
-  /** What chrono-node does not know, as what it knows. `{+2}` is the date of the day after tomorrow. */
+  /** Words that chrono-node does not know, each with words that it knows. `{+2}` is the date of the day after tomorrow. */
   readonly rewrites: ReadonlyArray<readonly [string, string]>
 }

@@ -1,4 +1,4 @@
-/** What else the words of a time could mean, as one sentence for who wrote them. */
+/** The other meaning that the words of a time may have, as one sentence for the person who wrote them. */
 import type { FoundWords } from "./foundWords.ts"
 import type { ClockTime } from "./moments.ts"
 

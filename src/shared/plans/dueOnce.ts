@@ -54,7 +54,7 @@ const atMoment = ({ date, offset, time }: FoundWords, { now_ms, zone }: At): num
   }
   const day = (year: number) => Date.UTC(year, date.month - 1, date.day) + ofDay
   if (date.next === "year") {
-    // 29 February is not of every year.
+    // Not every year has a 29 February.
     const first = new Date(wall_now).getUTCFullYear()
     const years = Array.from({ length: 9 }, (_, later) => first + later)
     const isDue = (year: number) => new Date(day(year)).getUTCDate() === date.day && instant(day(year)) > now_ms

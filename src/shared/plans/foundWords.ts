@@ -5,7 +5,7 @@ import { momentAt, type CalendarDate, type ClockTime, type Moment } from "./mome
 import type { Edge } from "./patterns.ts"
 import { firstRepetition, laterRepetitions, type Repetition } from "./repetitions.ts"
 
-/** They are no time yet: that takes a clock and a zone. */
+/** It takes a clock and a zone to make a time of them. */
 export interface FoundWords {
   readonly language: Language
   readonly rest: string
@@ -51,7 +51,7 @@ const repeatingWords = (languages: Languages, text: string, wall_ms: number): Fo
   return undefined
 }
 
-/** Days from now with the time of day that stands beside them or at the other end. */
+/** Days from now with the time of day beside them or at the other end. */
 const fromDuration = (
   languages: Languages,
   { duration, language, rest }: TakenDuration,

@@ -1,9 +1,9 @@
 /** The languages whose words for times are read, which are those that people of Choir write and chrono-node reads. */
 import type { Language } from "./Language.ts"
-import { Chinese, Japanese } from "./languages/eastern.ts"
-import { Dutch, English, German } from "./languages/germanic.ts"
-import { French, Italian, Portuguese, Spanish } from "./languages/romance.ts"
-import { Russian, Ukrainian } from "./languages/slavic.ts"
+import { Chinese, Japanese } from "./eastern.ts"
+import { Dutch, English, German } from "./germanic.ts"
+import { French, Italian, Portuguese, Spanish } from "./romance.ts"
+import { Russian, Ukrainian } from "./slavic.ts"
 
 /** The first is the one of a text that several languages read alike. */
 const LANGUAGES: ReadonlyArray<Language> = [

@@ -15,7 +15,7 @@ export interface CalendarDate {
   readonly year: number
   readonly month: number
   readonly day: number
-  /** What a date in the past goes on to: the next week or the next year. */
+  /** The step to the next such date, for one in the past. */
   readonly next: "never" | "week" | "year"
 }
 
@@ -136,7 +136,7 @@ const zoneOf = ({ start, text }: Result): { readonly offset?: number; readonly l
   return { offset: start.get("timezoneOffset") ?? 0, letters: 0 }
 }
 
-/** What is beside a time in a text, or undefined where the time does not stand at the edge. */
+/** The words beside a time, or undefined where the time is not at the edge of the text. */
 const restOf = (language: Language, edge: Edge, text: string, from: number, until: number): string | undefined => {
   const { isSpaced, leads } = language
   const [before, after] = [text.slice(0, from), text.slice(until)]

@@ -25,7 +25,7 @@ const instantsOf = (cron: Cron.Cron, day: number, zone: DateTime.TimeZone): Read
   return [...new Set(minutes.map((minute) => instantOf(start + minute * MINUTE_MS, zone)))]
 }
 
-/** The times of a calendar from an instant, one way or the other, without those of the day that lie on the other side of it. */
+/** The times of a calendar from an instant, one way or the other, without those of its own day on the other side of it. */
 function* walk(cron: Cron.Cron, zone: DateTime.TimeZone, from_ms: number, step: 1 | -1): Generator<number> {
   const start = dayOf(wallOf(from_ms, zone))
   let found = -1
@@ -103,7 +103,7 @@ export const passedTimes = (
   const found: Array<number> = []
   for (const at_ms of backwards(when, zone, from_ms, until_ms)) {
     if (at_ms <= after_ms || found.length >= count_max) break
-    // Two walls may lie in one gap, and end at one instant.
+    // Two times of the wall in one gap are one instant.
     if (found.at(-1) !== at_ms) found.push(at_ms)
   }
   return found

@@ -1,4 +1,4 @@
-/** Parsers of chrono-node whose time does not depend on what a text says, and words that languages have in common. */
+/** Parsers of chrono-node without those patterns that are slow on some texts. */
 import type { Chrono } from "chrono-node/en"
 import type { Parser } from "./Language.ts"
 

@@ -1,4 +1,4 @@
-/** Reads when a plan is due from people's words, which stand before or after what it is about. Pure: the caller says what time it is. */
+/** Reads when a plan is due from people's words, which come before or after what it is about. Pure: the caller says what time it is. */
 import { Cron, Result } from "effect"
 import { doubtOf } from "./doubts.ts"
 import { dueOnce, type At } from "./dueOnce.ts"
@@ -28,7 +28,7 @@ const OTHER_REPETITION =
   'Plans do not repeat in this way: write "every monday 8:00", "monthly on the 1st at 9:00" or "every 3 days".'
 const NO_TIME = `There is no time in it: ${EXAMPLES}, before the text or after it.`
 
-/** The beginning of a whole sentence, which says no more than the command does. */
+/** The beginning of a request in a whole sentence, which adds nothing to the command. */
 const ASKED =
   /^(?:(?:please )?remind me|me|erinner(?:e|) mich|mich|rappelle[- ]moi|recuérdame|ricordami|lembr[ae][- ]me|herinner (?:me|mij)|напомни(?:те)?(?: мне)?|нагадай(?:те)?(?: мені)?|提醒我)[\s,:]*/iu
 
@@ -38,7 +38,7 @@ const cronOf = (text: string, { zone }: At): Read<ReadWhen> | undefined => {
   if (found === "" || !/^[\d*]/u.test(fields)) return undefined
   const isCron = Result.isSuccess(Cron.parse(fields))
   if (!isCron) {
-    const problem = `"${fields}" is no cron expression of five fields: write "0 8 * * 1-5", which is minute, hour, day, month and weekday.`
+    const problem = `"${fields}" is not a cron expression of five fields: write "0 8 * * 1-5", which is minute, hour, day, month and weekday.`
     return fields.includes("*") ? Result.fail(problem) : undefined
   }
   const schedule: Schedule = { kind: "cron", schedule: fields.replaceAll(/\s+/gu, " ") }
@@ -68,7 +68,7 @@ const isHalfRead = (language: Language, rest: string): boolean => {
   return new RegExp(`^${every}${gapOf(language)}${numbered}|${every}$`, "iu").test(rest)
 }
 
-/** Reads when a text says that it is due; the time stands at its beginning or at its end. A failure says what to write. */
+/** Reads when a text says that it is due; the time is at its beginning or at its end. A failure says what to write. */
 export const readWhen = (text: string, at: At): Read<ReadWhen> => {
   if (text.length > PLAN_TEXT_CHARS_MAX)
     return Result.fail(`The text has more than ${PLAN_TEXT_CHARS_MAX} characters: write a shorter one.`)

@@ -2,10 +2,10 @@
 import type { Language, Unit } from "./Language.ts"
 import { gapOf, numberOf, numberValue, windowOf, wordOf } from "./patterns.ts"
 
-/** What repeats: days that need a time of day, or an interval. */
+/** A repetition: days that need a time of day, or an interval. */
 export type Repetition =
   | { readonly kind: "days"; readonly days: string }
-  /** A weekday of some weeks alone, which no schedule says. */
+  /** A weekday in some weeks only, for which there is no schedule. */
   | { readonly kind: "some weeks" }
   | { readonly kind: "interval"; readonly count: number; readonly unit: Unit }
 

@@ -4,9 +4,9 @@ import { readSchedule } from "#src/shared/image/skillSchedule.ts"
 import { DAY_MS } from "#src/shared/days.ts"
 import type { When } from "./When.ts"
 
-/** A plan comes at most this often. */
+/** The shortest interval of a plan. */
 export const PLAN_EVERY_MINUTES_MIN = 10
-/** Nobody plans further ahead. */
+/** The furthest that a plan may lie ahead. */
 export const PLAN_YEARS_AHEAD_MAX = 5
 
 const UTC = DateTime.zoneMakeNamedUnsafe("UTC")
@@ -25,7 +25,7 @@ export type Repeats =
 
 export type Schedule = Exclude<When, { readonly kind: "once" }>
 
-/** What a schedule says, or undefined where it says nothing. */
+/** A schedule taken apart, or undefined for a text that is not one. */
 export const repeatsOf = ({ kind, schedule }: Schedule, zone: DateTime.TimeZone): Repeats | undefined => {
   if (kind === "cron") {
     const calendar = Option.getOrUndefined(Result.getSuccess(Cron.parse(schedule, UTC)))
@@ -70,7 +70,7 @@ export const checkSchedule = (schedule: Schedule, zone: DateTime.TimeZone): Resu
   const repeats = repeatsOf(schedule, zone)
   if (repeats === undefined)
     return Result.fail(
-      `"${schedule.schedule}" is no schedule: write "every weekday at 8:00", "every 3 days" or "0 8 * * 1-5".`
+      `"${schedule.schedule}" is not a schedule: write "every weekday at 8:00", "every 3 days" or "0 8 * * 1-5".`
     )
   if (isTooOften(repeats))
     return Result.fail(`A plan comes at most every ${PLAN_EVERY_MINUTES_MIN} minutes: write a longer interval.`)

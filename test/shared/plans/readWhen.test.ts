@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result } from "effect"
 import { readWhen } from "#src/shared/plans/readWhen.ts"
+import { PLAN_EVERY_MINUTES_MIN } from "#src/shared/plans/schedule.ts"
 import { timeText, whenText } from "#src/shared/plans/whenText.ts"
 import type { When } from "#src/shared/plans/When.ts"
 
@@ -88,7 +89,7 @@ describe("words for a time", () => {
     assert.strictEqual(rest("call everybody tomorrow at 9:00"), "call everybody")
   })
 
-  it("are refused with a sentence where they are no time of a plan", () => {
+  it("are refused with a sentence where a plan cannot have such a time", () => {
     const cases: ReadonlyArray<readonly [string, string]> = [
       ["", "There is no time in it"],
       ["buy 2 eggs", "There is no time in it"],
@@ -100,12 +101,12 @@ describe("words for a time", () => {
       ["in 9999999 months x", "more than 5 years ahead"],
       ["in 9999999 days x", "more than 5 years ahead"],
       ["1 Jan 2040 9:00 x", "more than 5 years ahead"],
-      ["every 9 minutes x", "at most every 10 minutes"],
+      ["every 9 minutes x", `at most every ${PLAN_EVERY_MINUTES_MIN} minutes`],
       ["every 30 seconds x", "whole minutes"],
-      ["* * * * * x", "at most every 10 minutes"],
-      ["0,5 8 * * * x", "at most every 10 minutes"],
-      ["0,59 * * * * x", "at most every 10 minutes"],
-      ["0 25 * * * x", "no cron expression"],
+      ["* * * * * x", `at most every ${PLAN_EVERY_MINUTES_MIN} minutes`],
+      ["0,5 8 * * * x", `at most every ${PLAN_EVERY_MINUTES_MIN} minutes`],
+      ["0,59 * * * * x", `at most every ${PLAN_EVERY_MINUTES_MIN} minutes`],
+      ["0 25 * * * x", "not a cron expression"],
       ["every 9999999 days x", "within 5 years"],
       ["every 3 days at 8 x", "leave the time of day out"],
       ["every 2 hours at 8:00 x", "leave the time of day out"],

@@ -1,9 +1,9 @@
 /** Words for times in Russian and Ukrainian. */
 import { casual as ru } from "chrono-node/ru"
 import { casual as uk } from "chrono-node/uk"
-import type { Language } from "#src/shared/plans/Language.ts"
-import { counted, DAY } from "#src/shared/plans/numbers.ts"
-import { quick } from "#src/shared/plans/quick.ts"
+import type { Language } from "./Language.ts"
+import { counted, DAY } from "./numbers.ts"
+import { quick } from "./quick.ts"
 
 const CYRILLIC = /\p{Script=Cyrillic}/u
 

@@ -3,9 +3,9 @@ import { casual as fr } from "chrono-node/fr"
 import { casual as es } from "chrono-node/es"
 import { casual as it } from "chrono-node/it"
 import { casual as pt } from "chrono-node/pt"
-import type { Language } from "#src/shared/plans/Language.ts"
-import { counted, DAY } from "#src/shared/plans/numbers.ts"
-import { quick } from "#src/shared/plans/quick.ts"
+import type { Language } from "./Language.ts"
+import { counted, DAY } from "./numbers.ts"
+import { quick } from "./quick.ts"
 
 const LATIN = /\p{Script=Latin}/u
 

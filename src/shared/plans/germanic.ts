@@ -2,9 +2,9 @@
 import { GB as en } from "chrono-node/en"
 import { casual as de } from "chrono-node/de"
 import { casual as nl } from "chrono-node/nl"
-import type { Language } from "#src/shared/plans/Language.ts"
-import { counted, DAY } from "#src/shared/plans/numbers.ts"
-import { quick } from "#src/shared/plans/quick.ts"
+import type { Language } from "./Language.ts"
+import { counted, DAY } from "./numbers.ts"
+import { quick } from "./quick.ts"
 
 const LATIN = /\p{Script=Latin}/u
 

@@ -1,8 +1,8 @@
 /** Words for times in Japanese and Chinese, which have no blanks between words. */
 import { casual as ja } from "chrono-node/ja"
 import { casual as zh } from "chrono-node/zh"
-import type { Language } from "#src/shared/plans/Language.ts"
-import { counted, DAY } from "#src/shared/plans/numbers.ts"
+import type { Language } from "./Language.ts"
+import { counted, DAY } from "./numbers.ts"
 
 const DAYS = ["日", "月", "火", "水", "木", "金", "土"]
 const JAPANESE = /[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han}]/u
