@@ -152,6 +152,29 @@ const TABLE = {
     ...NOTHING,
     sentence: "Delete a fact from long-term memory."
   },
+  // They reach the user alone, in the chat that asked.
+  "choir.plan.set": {
+    effect: "external",
+    lanes: "both",
+    capabilities: [],
+    ...NOTHING,
+    sentence: "Set a reminder."
+  },
+  "choir.plan.list": {
+    effect: "none",
+    lanes: "both",
+    capabilities: [],
+    ...DATA,
+    untrusted: true,
+    sentence: "List the reminders."
+  },
+  "choir.plan.cancel": {
+    effect: "external",
+    lanes: "both",
+    capabilities: [],
+    ...NOTHING,
+    sentence: "Remove a reminder."
+  },
   "choir.memory.compact": {
     effect: "none",
     lanes: "both",

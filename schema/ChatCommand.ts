@@ -49,6 +49,10 @@ const table = {
     help: "Begin a new conversation; what the agent remembers stays. With yes, end the jobs that run",
     steers: { verb: "new", help: "End an agent's conversation with a summary, and begin a new one" }
   },
+  remind: { who: "everybody", usage: " <when> <text>", help: "Set a reminder: /remind tomorrow 9:00 call Bob" },
+  next: { who: "everybody", usage: "", help: "List the reminders that are to come" },
+  skip: { topic: "work", who: "everybody", usage: " <number>", help: "Leave out the next time of a reminder" },
+  "cancel plan": { topic: "work", who: "everybody", usage: " <number>", help: "Remove a reminder" },
   restart: { topic: "work", who: "everybody", usage: " [agent]", help: "Restart the agent" },
   cores: { topic: "work", who: "everybody", usage: "", help: "List the running jobs" },
   cancel: {

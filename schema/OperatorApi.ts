@@ -8,6 +8,7 @@ import { Approvals } from "./ApprovalsApi.ts"
 import { ChatApi } from "./ChatApi.ts"
 import { Configuration } from "./ConfigApi.ts"
 import { DmsApi } from "./DmsApi.ts"
+import { PlansApi } from "./PlansApi.ts"
 import { MemoryApi } from "./MemoryApi.ts"
 import { SchemaErrors } from "./SchemaErrors.ts"
 import { RunsApi } from "./RunsApi.ts"
@@ -32,7 +33,8 @@ export class OperatorApi extends HttpApi.make("choir-operator")
     WorkspaceApi,
     RetentionApi,
     MemoryApi,
-    DmsApi
+    DmsApi,
+    PlansApi
   )
   .middleware(SchemaErrors)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" }) {}

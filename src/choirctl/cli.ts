@@ -46,6 +46,11 @@ const COMMANDS = [
     async () => (await import("#src/choirctl/commands/memory.ts")).memory
   ),
   command(
+    "plan",
+    "Set, list, pause and remove reminders",
+    async () => (await import("#src/choirctl/commands/plan.ts")).plan
+  ),
+  command(
     "approval",
     "List and decide requests that need a person's approval",
     async () => (await import("#src/choirctl/commands/approval.ts")).approval

@@ -65,6 +65,8 @@ import { Retention } from "#src/choird/retention/Retention.ts"
 import { SessionArchives } from "#src/choird/retention/SessionArchives.ts"
 import { WorkspaceUsage } from "#src/choird/retention/WorkspaceUsage.ts"
 import { Schedules } from "#src/choird/schedules/Schedules.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
+import { planTools } from "#src/choird/plans/planTools.ts"
 import { SkillImports } from "#src/choird/skillimports/SkillImports.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { layerJobScan } from "#src/choird/sessions/JobScan.ts"
@@ -127,7 +129,7 @@ const Web = Layer.merge(
   Layer.provideMerge(Layer.provide(BrowserWorker.layer, Cgroups.layer), WebDialer.layer)
 )
 
-const hostTools = Effect.map(Effect.all([memoryTools, webFetch, webBrowse]), (tools) => tools.flat())
+const hostTools = Effect.map(Effect.all([memoryTools, planTools, webFetch, webBrowse]), (tools) => tools.flat())
 
 const layerTools = Layer.provideMerge(layerHostTools(hostTools), Web)
 
@@ -174,6 +176,8 @@ export const layerControlPlane = (programs: Effect.Effect<AgentPrograms, Program
     Layer.provideMerge(Lifecycle.layer(programs)),
     Layer.provideMerge(layerAgentListeners),
     Layer.provideMerge(OfflineModels.layer),
-    Layer.provideMerge(Layer.mergeAll(Layer.provideMerge(Memory, Stores), GatewayHealth.layer, Shutdown.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(Layer.provideMerge(Layer.merge(Memory, Plans.layer), Stores), GatewayHealth.layer, Shutdown.layer)
+    ),
     Layer.provideMerge(ImageBuilder)
   )

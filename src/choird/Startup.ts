@@ -36,6 +36,7 @@ import { EmbeddingQueue } from "#src/choird/memory/EmbeddingQueue.ts"
 import { Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { SessionMemory } from "#src/choird/memory/SessionMemory.ts"
 import { Retention } from "#src/choird/retention/Retention.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { chosenRuntime } from "./chosenRuntime.ts"
 import { layerExporters } from "#src/choird/telemetry/Exporters.ts"
@@ -170,6 +171,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being executed"))
   yield* Context.get(services, ProposalRehearsals).run
   yield* Context.get(services, Schedules).run
+  yield* Context.get(services, Plans).run
   // Only once the agents come up, which wait for the database as well.
   yield* Context.get(services, Retention).run
   yield* Context.get(services, EmbeddingQueue).run

@@ -30,6 +30,7 @@ import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore
 import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -410,6 +411,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
         memoryQueues(world),
         stores(world),
         memoryModels((what) => effect(world, what)),
+        Layer.mock(Plans, {}),
         reconfiguration((what) => effect(world, what), config)
       )
     )

@@ -36,6 +36,7 @@ import { fakeBackup } from "./fakeBackup.ts"
 import { promptContext } from "./promptContext.ts"
 import { fakeMemory } from "./fakeMemory.ts"
 import { fakePairing } from "./fakePairing.ts"
+import { fakePlans } from "./fakePlans.ts"
 import { fakeRetention } from "./fakeRetention.ts"
 import { fakeSessions } from "./fakeSessions.ts"
 import { fakeSkills } from "./fakeSkills.ts"
@@ -391,6 +392,7 @@ export const fakeChoird = Effect.fn("fakeChoird")(function* (
         fakeRetention(calls, SESSION, AGENT),
         fakeMemory(calls, SESSION, AGENT),
         fakePairing(calls),
+        fakePlans(calls),
         chatGroup(desk, answers, calls)
       ]),
       Layer.provide(

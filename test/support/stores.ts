@@ -19,6 +19,7 @@ import { BrowserWorker } from "#src/choird/workers/BrowserWorker.ts"
 import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
@@ -60,7 +61,7 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
 
 /** Every store with this configuration, new over the database that the suite has: building it again is a restart of choird. */
 export const storesWith = (config: unknown) =>
-  Layer.merge(Steering.layer, Approvals.layer).pipe(
+  Layer.mergeAll(Steering.layer, Approvals.layer, Plans.layer).pipe(
     // Nothing is proposed in these suites.
     Layer.provide([Layer.mock(Proposals, {}), Layer.mock(BrowserWorker, {})]),
     Layer.provideMerge(

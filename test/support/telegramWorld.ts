@@ -2,6 +2,7 @@
 import { Effect, Layer, PubSub, Redacted, Schema, Stream } from "effect"
 import { Config } from "#schema/Config.ts"
 import { InboxId, type JobName, SignalId } from "#schema/Ids.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ChatSettings, type JobTopic } from "#src/choird/chatcommands/ChatSettings.ts"
@@ -163,6 +164,7 @@ const makeMemory = Effect.gen(function* () {
         })
     }),
     Layer.mock(Models, {}),
+    Layer.mock(Plans, {}),
     noApprovals,
     memoryAudit(refusals),
     lifecycle

@@ -28,6 +28,7 @@ import { fsSearch } from "#src/agent/tools/fsSearch.ts"
 import { fsSend } from "#src/agent/tools/fsSend.ts"
 import { fsWrite } from "#src/agent/tools/fsWrite.ts"
 import { memoryDelete, memoryUpsert } from "#src/agent/tools/longTermMemory.ts"
+import { planTools } from "#src/agent/tools/plans.ts"
 import { memoryCompact, memoryDelta, memoryQuery } from "#src/agent/tools/memoryTools.ts"
 import { proposeTools } from "#src/agent/tools/propose.ts"
 import { webBrowse } from "#src/agent/tools/webBrowse.ts"
@@ -115,6 +116,7 @@ const make = Effect.fnUntraced(function* (programs: ToolPrograms) {
     yield* memoryQuery(isMasked),
     yield* memoryUpsert,
     yield* memoryDelete,
+    ...(yield* planTools),
     coreReport,
     ...(profiles.size === 0 ? [] : [coreWriteback]),
     yield* memoryCompact,

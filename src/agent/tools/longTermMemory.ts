@@ -1,7 +1,7 @@
 /** The tools of long-term memory, which choird keeps: what sessions said, and facts. */
 import { Effect, Schema } from "effect"
 import { builtIn } from "#schema/BuiltInTool.ts"
-import { AgentId, CallId, type LaneId, Rev, SessionId } from "#schema/Ids.ts"
+import { AgentId, Rev, SessionId } from "#schema/Ids.ts"
 import { Source } from "#schema/Source.ts"
 import {
   DocumentId,
@@ -19,15 +19,12 @@ import { outputRevOf } from "#src/shared/session/search.ts"
 import { Arbiter, commitIfDue } from "#src/agent/arbiter/Arbiter.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { type AskHost, makeAskHost } from "./hostTool.ts"
+import { again, asked, CHOIRD_MS_MAX, KEPT_TIMEOUT_MS, problemOf, refused } from "./keptByChoird.ts"
 import { ToolName } from "#schema/Tool.ts"
 import { decodeInput, invalidInput, refusal, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 
-/** One request to choird, which may have to ask a provider for the vector of a query. */
-const MEMORY_MS_MAX = 12_000
-/** Beyond choird's own limit, so that its words reach the model. */
-const GRACE_MS = 1000
 /** A call of choir.memory.query beyond this session's log. */
-export const LONG_TERM_TIMEOUT_MS = MEMORY_MS_MAX + GRACE_MS
+export const LONG_TERM_TIMEOUT_MS = KEPT_TIMEOUT_MS
 
 /** The input of choir.memory.query beside store `working`. */
 export interface LongTermQuery {
@@ -76,7 +73,7 @@ export const searchLongTerm = (
   { call_id, lane }: ToolContext
 ): Effect.Effect<ToolOutcome> =>
   Effect.gen(function* () {
-    const call = { tool_name: SEARCH, call_id, input, timeout_ms: MEMORY_MS_MAX }
+    const call = { tool_name: SEARCH, call_id, input, timeout_ms: CHOIRD_MS_MAX }
     const { output, status } = yield* ask(lane, call)
     if (status !== "success") return refusal({ message: problemOf(output) ?? `choird ended the search with ${status}` })
     const { hits, ranked_by } = yield* Effect.orDie(decodeAnswer(output))
@@ -92,11 +89,6 @@ export const searchLongTerm = (
 
 const SEARCH = ToolName.make("choir.memory.search")
 
-const problemOf = (output: Schema.Json): string | undefined => {
-  const error = typeof output === "object" && output !== null && "error" in output ? output["error"] : undefined
-  return typeof error === "string" ? error : undefined
-}
-
 const Upsert = Schema.Struct({
   text: FactText.annotate({ description: "The fact in one sentence, clear by itself" }),
   key: Schema.optionalKey(FactKey.annotate({ description: "Such as user.preference.theme; replaces its old text" }))
@@ -111,31 +103,6 @@ const Written = Schema.Struct({ change: Schema.Literals(["inserted", "updated", 
 const decodeWritten = Schema.decodeUnknownEffect(Written)
 const Deleted = Schema.Struct({ deleted: Schema.NullOr(Schema.Struct({ id: DocumentId, text: Schema.String })) })
 const decodeDeleted = Schema.decodeUnknownEffect(Deleted)
-
-/** Anything but a success, in words; `acted` where choird may have done it all the same. */
-interface NotDone extends Pick<ToolOutcome, "acted"> {
-  readonly message: string
-}
-
-const refused = ({ acted, message }: NotDone): ToolOutcome => ({
-  ...refusal({ message }),
-  ...(acted === undefined ? {} : { acted })
-})
-
-const asked = (ask: AskHost, lane: LaneId, tool_name: ToolName, call_id: CallId, input: Schema.Json) =>
-  Effect.gen(function* () {
-    const call = { tool_name, call_id, input, timeout_ms: MEMORY_MS_MAX }
-    const { output, status } = yield* Effect.mapError(ask(lane, call), ({ _tag, message }): NotDone =>
-      _tag === "Denied" ? { message } : { message, acted: "unknown" }
-    )
-    if (status === "success") return output
-    const message = problemOf(output) ?? `choird ended with ${status}`
-    return yield* Effect.fail<NotDone>(status === "error" ? { message } : { message, acted: "unknown" })
-  })
-
-/** The outcome of a call that was asked for again; fails where even choird does not know it. */
-const again = (outcome: Effect.Effect<ToolOutcome, NotDone>) =>
-  Effect.catch(outcome, (error) => (error.acted === undefined ? Effect.succeed(refused(error)) : Effect.fail(error)))
 
 /** choir.memory.upsert: a fact that is kept beyond the session. A tainted lane's is labelled as a claim from outside. */
 export const memoryUpsert = Effect.gen(function* () {

@@ -33,6 +33,7 @@ const GROUPS: { readonly [G in Group]: () => Promise<HttpApiGroup.Constraint & {
   configuration: async () => (await import("#schema/ConfigApi.ts")).Configuration,
   database: async () => (await import("#schema/SystemApi.ts")).DatabaseApi,
   dms: async () => (await import("#schema/DmsApi.ts")).DmsApi,
+  plans: async () => (await import("#schema/PlansApi.ts")).PlansApi,
   memory: async () => (await import("#schema/MemoryApi.ts")).MemoryApi,
   resume: async () => (await import("#schema/SessionsApi.ts")).ResumeApi,
   retention: async () => (await import("#schema/SystemApi.ts")).RetentionApi,

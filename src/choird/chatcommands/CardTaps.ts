@@ -15,6 +15,8 @@ import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import type { Speaker } from "./Speaker.ts"
+import { planTapped } from "#src/choird/plans/planButtons.ts"
+import { makePlanTaps } from "./planTaps.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { USER_ID_CHARS_MAX } from "./Speaker.ts"
 
@@ -64,6 +66,7 @@ const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const lifecycle = yield* Lifecycle
   const { decide } = yield* makeChatDecisions
+  const onPlan = yield* makePlanTaps
 
   /** The agent of an approval, if a person at this DM may see it: an admin every one, others that of an agent at their DM. */
   const agentOf = Effect.fnUntraced(function* ({ approval_id }: CardTap, dm: ResourceName) {
@@ -131,6 +134,8 @@ const make = Effect.gen(function* () {
         return undefined
       }
       const dm = ResourceName.make(found[0])
+      const plan = planTapped(data)
+      if (plan !== undefined) return yield* onPlan(plan, { gateway, dm }, id)
       const tapped = readTap(data)
       if (tapped === undefined) return loud("This button is no longer valid.")
       const agent_id = yield* agentOf(tapped, dm)

@@ -27,6 +27,7 @@ import { AgentCommands } from "./AgentCommands.ts"
 import { makeChatDecisions } from "./chatDecisions.ts"
 import { makeChatGrants } from "./chatGrants.ts"
 import { makeChatMemory } from "./chatMemory.ts"
+import { makeChatPlans } from "./chatPlans.ts"
 import { makeLook, makeShowOutside, makeSteer, orderOf } from "./chatSteering.ts"
 import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
@@ -274,6 +275,7 @@ const make = Effect.fnUntraced(function* () {
   const decisions = yield* makeChatDecisions
   const grants = yield* makeChatGrants
   const memory = yield* makeChatMemory
+  const plans = yield* makeChatPlans
   const eventLines = yield* makeEventLines
   const display = yield* makeDisplay
   const voice = yield* makeChatVoice
@@ -337,6 +339,12 @@ const make = Effect.fnUntraced(function* () {
         return yield* memory.memory(command.query, speaker)
       case "forget":
         return yield* memory.forget(command.text, speaker)
+      case "remind":
+        return yield* plans.remind(command.words, speaker)
+      case "next":
+        return yield* plans.next(speaker)
+      case "order plan":
+        return yield* plans.order(command.order, command.plan_id, speaker)
       case "model":
         return yield* modelAnswer(speaker)
       case "set model":

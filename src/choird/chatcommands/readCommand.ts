@@ -13,6 +13,7 @@ import {
 } from "#schema/ChatCommand.ts"
 import { AgentId, ApprovalId, GrantId, JobName, ResourceName } from "#schema/Ids.ts"
 import { MEMORY_QUERY_CHARS_MAX } from "#schema/Memory.ts"
+import { PlanId } from "#schema/Plan.ts"
 import { nearestWord } from "#src/shared/text/nearestWord.ts"
 import { SLASH } from "#src/choird/queues/chatText.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
@@ -60,6 +61,9 @@ export type Command =
   | { readonly type: "answer"; readonly content: string; readonly job_name?: JobName }
   | { readonly type: "memory"; readonly query: string | undefined }
   | { readonly type: "forget"; readonly text: string }
+  | { readonly type: "remind"; readonly words: string }
+  | { readonly type: "next" }
+  | { readonly type: "order plan"; readonly order: "skip" | "remove"; readonly plan_id: PlanId }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName; readonly keep: boolean }
   | { readonly type: "rich" | "reactions"; readonly on: boolean }
@@ -84,6 +88,7 @@ const EVENTS_SHOWN = 10
 
 const grantId = Schema.decodeUnknownOption(GrantId)
 const agentId = Schema.decodeUnknownOption(AgentId)
+const planId = Schema.decodeUnknownOption(PlanId)
 const jobName = Schema.decodeUnknownOption(JobName)
 const resourceName = Schema.decodeUnknownOption(ResourceName)
 const overrides = Schema.decodeUnknownOption(RestartAgent, { onExcessProperty: "error" })
@@ -123,6 +128,14 @@ const startOf = (rest: string): Command | undefined => {
     : Option.getOrUndefined(overrides(Object.fromEntries(entries)))
   return agent_id === undefined || options === undefined ? undefined : { type: "start agent", agent_id, options }
 }
+
+/** An order about a plan by its number. */
+const onPlan =
+  (order: "skip" | "remove") =>
+  (rest: string): Command | undefined => {
+    const plan_id = Option.getOrUndefined(planId(Number(withPlainDigits(rest.replace(/^#/u, "")) || Number.NaN)))
+    return plan_id === undefined ? undefined : { type: "order plan", order, plan_id }
+  }
 
 /** A command without arguments. */
 const alone =
@@ -168,6 +181,10 @@ const READERS: Readonly<Record<Exclude<CommandWords, "help">, (rest: string) => 
     const job_name = Option.getOrUndefined(jobName(rest))
     return job_name === undefined ? undefined : { type: "cancel", job_name }
   },
+  remind: (rest) => (rest === "" ? undefined : { type: "remind", words: rest }),
+  next: () => ({ type: "next" }),
+  skip: onPlan("skip"),
+  "cancel plan": onPlan("remove"),
   approvals: () => ({ type: "approvals" }),
   grants: alone({ type: "grants" }),
   "grants revoke": (rest) => {

@@ -33,6 +33,7 @@ import { chatVoice } from "#src/choird/database/migrations/0034_chat_voice.ts"
 import { jobTopics } from "#src/choird/database/migrations/0035_job_topics.ts"
 import { reactions } from "#src/choird/database/migrations/0036_reactions.ts"
 import { workspaceLabels } from "#src/choird/database/migrations/0037_workspace_labels.ts"
+import { plans } from "#src/choird/database/migrations/0048_plans.ts"
 import { scheduleSlots } from "#src/choird/database/migrations/0038_schedule_slots.ts"
 import { shownReactions } from "#src/choird/database/migrations/0039_shown_reactions.ts"
 import { askingJobs } from "#src/choird/database/migrations/0040_asking_jobs.ts"
@@ -92,7 +93,8 @@ export const MIGRATIONS = {
   "0044_document_words": documentWords,
   "0045_memory_until": memoryUntil,
   "0046_carried_messages": carriedMessages,
-  "0047_labelled_messages": labelledMessages
+  "0047_labelled_messages": labelledMessages,
+  "0048_plans": plans
 }
 
 /** Migrations, each of which runs in the transaction that also records it. */

@@ -91,7 +91,7 @@ const refuse = (kind: PairingRefused["kind"], reason: string, hint: string) =>
   new PairingRefused({ kind, reason, hint })
 
 /** The DMs of an agent's defaults. */
-const usualDms = ({ agents }: Config, agent_id: AgentId | undefined): ReadonlyArray<ResourceName> =>
+export const usualDms = ({ agents }: Config, agent_id: AgentId | undefined): ReadonlyArray<ResourceName> =>
   agent_id !== undefined && Object.hasOwn(agents, agent_id) ? dmList(agents[agent_id]?.defaults.dm) : []
 
 /** A DM at a console, as `agent init` makes one where no other is free. A group takes its place. */

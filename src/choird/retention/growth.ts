@@ -20,6 +20,7 @@ export const KINDS = [
   "call results",
   "snapshots",
   "runs",
+  "plans",
   "embedding costs",
   "deleted sessions",
   "agents",
@@ -66,6 +67,8 @@ export const TABLES: Readonly<Record<string, TableBound>> = {
   skill_runs: { kinds: ["runs"], keys: ["runs_days"] },
   job_runs: { kinds: ["runs"], keys: ["runs_days"] },
   schedule_slots: { kinds: ["runs"], keys: ["runs_days"] },
+  plans: { kinds: ["plans"], keys: ["runs_days"], limits: ["PLANS_OPEN_MAX", "PLANS_MADE_A_DAY_MAX"] },
+  plan_slots: { kinds: ["plans"], keys: ["runs_days"] },
   agent_numbers: { limits: ["AGENT_NUMBERS_MAX"], bounded: "one row per agent that ever ran, which keeps its uid" },
   chat_settings: { entries: ["dms"], bounded: "one row per DM" },
   workspace_labels: {

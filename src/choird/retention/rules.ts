@@ -214,6 +214,20 @@ export const RULES: ReadonlyArray<Rule> = [
         WHERE newer.agent_id = t.agent_id AND newer.skill = t.skill AND newer.slot > t.slot)`
   },
   {
+    kind: "plans",
+    table: "plans",
+    due: ({ before, retention, sql }) =>
+      sql`t.state IN ('ended', 'removed') AND t.changed_at < ${before(retention.runs_days)}`
+  },
+  {
+    // The newest time of a plan says how it went last.
+    kind: "plans",
+    table: "plan_slots",
+    due: ({ before, retention, sql }) => sql`t.created_at < ${before(retention.runs_days)}
+      AND EXISTS (SELECT 1 FROM choir_control.plan_slots AS newer
+        WHERE newer.agent_id = t.agent_id AND newer.plan_id = t.plan_id AND newer.slot > t.slot)`
+  },
+  {
     kind: "embedding costs",
     table: "embedding_costs",
     due: ({ before, retention, sql }) => sql`t.day < (${before(retention.runs_days)} AT TIME ZONE 'UTC')::date`

@@ -39,6 +39,12 @@ export const peopleOf = (
   return new Map([...people].map(([person, places]) => [person, places.map(({ name }) => name)]))
 }
 
+/** The DMs of the person at one of them; a group's is its own alone. */
+export const dmsOfPerson = (config: Chats, name: ResourceName): ReadonlyArray<ResourceName> => {
+  const all = Object.keys(config.dms).map((dm) => dm as ResourceName)
+  return [...peopleOf(config, all).values()].find((own) => own.includes(name)) ?? [name]
+}
+
 /** Whether an agent with these DMs talks with several people. */
 export const hasSeveralPeople = (config: Chats, names: ReadonlyArray<ResourceName>): boolean =>
   peopleOf(config, names).size > 1

@@ -3,6 +3,7 @@ import { Effect, Layer, Redacted, Schema } from "effect"
 import { Config } from "#schema/Config.ts"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, EDGE, JobName, ResourceName } from "#schema/Ids.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
@@ -133,7 +134,8 @@ const setUp = Effect.gen(function* () {
     }),
     Layer.mock(Steering, {
       order: () => Effect.fail(new SteeringRefused({ kind: "NOTHING_RUNS", reason: "no turn is running", hint: "" }))
-    })
+    }),
+    Layer.mock(Plans, {})
   )
   const context = yield* Layer.build(
     GatewayCommands.layer.pipe(Layer.provideMerge(AgentCommands.layer), Layer.provideMerge(services))

@@ -280,6 +280,8 @@ export const RESULT_TEXTS: ReadonlyMap<string, Render> = new Map<string, Render>
   ["choir-memory-query", firstOf(hits, longTermHits)],
   ["choir-memory-upsert", summaryAlone],
   ["choir-memory-delete", summaryAlone],
+  ["choir-plan-set", summaryAlone],
+  ["choir-plan-cancel", summaryAlone],
   ["choir-core-spawn", summaryAlone],
   ["choir-core-inject", summaryAlone],
   ["choir-core-cancel", summaryAlone],

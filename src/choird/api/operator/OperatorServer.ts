@@ -27,6 +27,7 @@ import { layerOperatorConfig } from "./OperatorConfig.ts"
 import { layerOperatorResume, layerOperatorSessionDetail, layerOperatorSessions } from "./OperatorSessions.ts"
 import { layerOperatorMemory } from "./OperatorMemory.ts"
 import { layerOperatorDms } from "./OperatorDms.ts"
+import { layerOperatorPlans } from "./OperatorPlans.ts"
 import { layerOperatorRetention } from "./OperatorRetention.ts"
 import { layerOperatorRuns, layerOperatorSkills } from "./OperatorSkills.ts"
 import { layerSchemaErrors } from "#src/choird/api/schemaErrors.ts"
@@ -85,6 +86,7 @@ export const layerOperatorServer = (version: string) =>
             layerOperatorRetention,
             layerOperatorMemory,
             layerOperatorDms,
+            layerOperatorPlans,
             layerOperatorSkills,
             layerOperatorRuns,
             layerOperatorChat,

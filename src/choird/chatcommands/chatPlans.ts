@@ -1,0 +1,98 @@
+/** `/remind`, `/next`, `/skip` and `/cancel plan`: a person's reminders, without a model. */
+import { Clock, Effect } from "effect"
+import type { PlanId, PlanSummary } from "#schema/Plan.ts"
+import { isAdmin } from "#src/choird/approvals/decider.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { planLine } from "#src/choird/plans/planLine.ts"
+import { planWords } from "#src/choird/plans/planText.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
+import { dmsOfPerson } from "#src/shared/config/people.ts"
+import { firstPart } from "#src/shared/text/placeToCut.ts"
+import type { Answer } from "./Answer.ts"
+import type { Speaker } from "./Speaker.ts"
+
+/** Reminders that one answer lists. */
+const LISTED_MAX = 20
+/** Characters of a reminder in a list. */
+const LISTED_CHARS_MAX = 120
+
+const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
+const refusal = (text: string): Answer => ({
+  kind: "refusal",
+  text: `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+})
+
+/** A reminder on one line. */
+const lineOf = (plan: PlanSummary, now_ms: number): string => {
+  const { next, plan_id, state, text, when } = planLine(plan, now_ms)
+  const times = plan.kind === "once" ? (next ?? when) : next === undefined ? when : `${when}, next ${next}`
+  const words = firstPart(planWords(text).replaceAll(/\s+/gu, " "), LISTED_CHARS_MAX)
+  return `${plan_id}. ${state === "paused" ? "paused: " : ""}${times}: ${words}`
+}
+
+export const makeChatPlans = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const plans = yield* Plans
+
+  /** Whether a plan is this person's, or an admin's to see: in a group its own alone. */
+  const isSeen = Effect.fnUntraced(function* ({ dm }: PlanSummary, speaker: Speaker) {
+    const { config: running } = yield* config.current
+    if (speaker.dm !== speaker.writer) return dm === speaker.dm
+    return isAdmin(running, speaker.writer) || dmsOfPerson(running, speaker.writer).includes(dm)
+  })
+
+  const remind = Effect.fnUntraced(function* (words: string, speaker: Speaker): Effect.fn.Return<Answer> {
+    const { agent_id, dm, gateway, request_id, writer, zone } = speaker
+    const by = { made_by: `gateway:${gateway}/${writer}`, request: `${gateway}:${request_id}` }
+    const place = zone === undefined ? {} : { zone }
+    const made = yield* Effect.result(
+      databaseDefect(plans.make({ agent_id, dm, words, labelled: false, ...by, ...place }))
+    )
+    if (made._tag === "Failure") return refusal(made.failure.message)
+    const { doubt, plan } = made.success
+    const { next = "", when, zone: shown } = planLine(plan, yield* Clock.currentTimeMillis)
+    const times = plan.kind === "once" ? next : `${when}, first ${next}`
+    return notice(
+      `Reminder ${plan.plan_id}, ${times} (${shown}): ${planWords(plan.text)}`,
+      ...(doubt === undefined ? [] : [doubt]),
+      `/next lists your reminders; /cancel plan ${plan.plan_id} removes this one.`
+    )
+  })
+
+  const next = Effect.fnUntraced(function* (speaker: Speaker): Effect.fn.Return<Answer> {
+    const now_ms = yield* Clock.currentTimeMillis
+    const all = yield* databaseDefect(plans.list(speaker.agent_id, false))
+    const seen = yield* Effect.filter(all, (plan) => isSeen(plan, speaker))
+    if (seen.length === 0) return notice("No reminders are set. To set one: /remind tomorrow 9:00 call Bob")
+    const more = seen.length - LISTED_MAX
+    return notice(
+      ...seen.slice(0, LISTED_MAX).map((plan) => lineOf(plan, now_ms)),
+      ...(more > 0 ? [`and ${more} more: choirctl plan list`] : []),
+      "To leave out the next time: /skip <number>. To remove one: /cancel plan <number>"
+    )
+  })
+
+  const order = Effect.fnUntraced(function* (
+    what: "skip" | "remove",
+    plan_id: PlanId,
+    speaker: Speaker
+  ): Effect.fn.Return<Answer> {
+    const named = { agent_id: speaker.agent_id, plan_id }
+    const found = yield* Effect.result(databaseDefect(plans.find(named)))
+    if (found._tag === "Failure" || !(yield* isSeen(found.success, speaker)))
+      return refusal(`there is no reminder ${plan_id} here; /next lists them`)
+    const who = `gateway:${speaker.gateway}/${speaker.writer}`
+    const changed = yield* Effect.result(databaseDefect(plans.order(what, named, who)))
+    if (changed._tag === "Failure") return refusal(changed.failure.message)
+    const { next: later } = planLine(changed.success, yield* Clock.currentTimeMillis)
+    if (what === "remove") return notice(`Removed reminder ${plan_id}.`)
+    return notice(
+      later === undefined
+        ? `Removed reminder ${plan_id}, which had no other time.`
+        : `Skipped. Reminder ${plan_id} comes next ${later}.`
+    )
+  })
+
+  return { remind, next, order }
+})

@@ -1,0 +1,125 @@
+/** The host tools of plans. A plan goes to the chat of the message that its agent works for. */
+import { Clock, Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AgentId, InboxId, ResourceName } from "#schema/Ids.ts"
+import type { Caller } from "#schema/AgentApi.ts"
+import type { PlanSummary } from "#schema/Plan.ts"
+import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
+import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { rowId } from "#src/choird/database/rowId.ts"
+import { failed, type HostOutcome, makeHostTool } from "#src/choird/hosttools/HostTool.ts"
+import { SessionStore } from "#src/choird/sessions/SessionStore.ts"
+import {
+  PlanCancelAnswer,
+  PlanCancelInput,
+  PlanListAnswer,
+  PlanListInput,
+  PlanSetAnswer,
+  PlanSetInput
+} from "#src/shared/plans/hostPlans.ts"
+import { boundDms } from "#schema/ResourceBindings.ts"
+import { planLine } from "./planLine.ts"
+import { Plans } from "./Plans.ts"
+
+const PLAN_TOOL_MS_MAX = 10_000
+
+const success = (output: Schema.Json): HostOutcome => ({ status: "success", output })
+
+const encodeSet = Schema.encodeSync(PlanSetAnswer)
+const encodeList = Schema.encodeSync(PlanListAnswer)
+const encodeCancel = Schema.encodeSync(PlanCancelAnswer)
+
+/** The chat of a message of the agent; else where nobody's message goes. */
+const makeChatOf = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const onDatabase = yield* useDatabase
+  const plans = yield* Plans
+  const sessions = yield* SessionStore
+  const rowOf = Effect.fnUntraced(function* (agent_id: AgentId, inbox_id: InboxId) {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ readonly dm: ResourceName }>`SELECT dm FROM choir_control.inbox
+      WHERE agent_id = ${agent_id} AND inbox_id = ${rowId(inbox_id) ?? 0n}`
+    return row?.dm
+  })
+  return Effect.fnUntraced(function* ({ agent_id, session_id }: Caller, inbox_id: InboxId | undefined) {
+    const { config: running } = yield* config.current
+    const asked = inbox_id === undefined ? undefined : yield* onDatabase(rowOf(agent_id, inbox_id))
+    if (asked !== undefined && Object.hasOwn(running.dms, asked)) return asked
+    const session = Option.getOrUndefined(yield* sessions.get(session_id))
+    const dms = session === undefined ? [] : boundDms(session.resource_bindings)
+    return yield* plans.usualChat(agent_id, dms)
+  })
+})
+
+/** All of them. */
+export const planTools = Effect.gen(function* () {
+  const chatOf = yield* makeChatOf
+  const plans = yield* Plans
+
+  const lineOf = (plan: PlanSummary) => Effect.map(Clock.currentTimeMillis, (now_ms) => planLine(plan, now_ms))
+
+  const set = makeHostTool({
+    name: "choir.plan.set",
+    effect: "none",
+    timeout_ms: PLAN_TOOL_MS_MAX,
+    input: PlanSetInput,
+    run: Effect.fn("planTools.set")(function* (
+      { call_id, inbox_id, sources = [], text, untrusted, when, zone },
+      caller
+    ): Effect.fn.Return<HostOutcome, DatabaseAway> {
+      const { agent_id, session_id } = caller
+      const dm = yield* chatOf(caller, inbox_id)
+      if (dm === undefined) return failed("error", "no chat of this agent is in config.json, so nobody can be reminded")
+      const by = { made_by: `agent:${agent_id}`, request: `${session_id}:${call_id}` }
+      const place = zone === undefined ? {} : { zone }
+      const order = { agent_id, dm, words: when, text, labelled: untrusted, sources, ...by, ...place }
+      const made = yield* Effect.result(plans.make(order))
+      if (made._tag === "Success") {
+        const { doubt, plan } = made.success
+        return success(encodeSet({ plan: yield* lineOf(plan), ...(doubt === undefined ? {} : { doubt }) }))
+      }
+      const { failure } = made
+      return failure._tag === "DatabaseAway" ? yield* failure : failed("error", failure.message)
+    })
+  })
+
+  const list = makeHostTool({
+    name: "choir.plan.list",
+    effect: "none",
+    timeout_ms: PLAN_TOOL_MS_MAX,
+    input: PlanListInput,
+    run: Effect.fn("planTools.list")(function* (_, { agent_id }) {
+      const rows = yield* plans.list(agent_id, false)
+      const sources = yield* plans.sourcesOf(agent_id)
+      return success(encodeList({ plans: yield* Effect.forEach(rows, lineOf), sources }))
+    })
+  })
+
+  const cancel = makeHostTool({
+    name: "choir.plan.cancel",
+    effect: "none",
+    timeout_ms: PLAN_TOOL_MS_MAX,
+    input: PlanCancelInput,
+    run: Effect.fn("planTools.cancel")(function* (
+      { plan_id, untrusted },
+      { agent_id }
+    ): Effect.fn.Return<HostOutcome, DatabaseAway> {
+      const found = yield* Effect.result(plans.find({ agent_id, plan_id }))
+      // A page that the agent has read may ask for anything.
+      if (untrusted && found._tag === "Success" && !found.success.made_by.startsWith("agent:"))
+        return failed(
+          "error",
+          `a person set reminder ${plan_id}, and you have read text from outside; they can send /cancel plan ${plan_id}`
+        )
+      const isOver = found._tag === "Success" && found.success.state === "removed"
+      const ended = isOver
+        ? found
+        : yield* Effect.result(plans.order("remove", { agent_id, plan_id }, `agent:${agent_id}`))
+      if (ended._tag === "Success") return success(encodeCancel({ plan: yield* lineOf(ended.success) }))
+      const { failure } = ended
+      return failure._tag === "DatabaseAway" ? yield* failure : failed("error", failure.message)
+    })
+  })
+
+  return [set, list, cancel]
+})
