@@ -25,7 +25,7 @@ const Set = Schema.Struct({
     description:
       'Such as "in 20 minutes", "tomorrow 09:00", "2027-03-01 18:00", "every weekday at 08:00", or cron "0 8 * * 1-5"'
   }),
-  text: PlanWords.fields.text.annotate({ description: "What the user is told at that time, in their language" }),
+  text: PlanWords.fields.text.annotate({ description: "The words that the user gets at that time, in their language" }),
   zone: Schema.optionalKey(
     PlanWords.fields.zone.schema.annotate({ description: "Time zone of when; the user's if left out" })
   )

@@ -9,6 +9,7 @@ import { planWords } from "#src/choird/plans/planText.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
 import { dmsOfPerson } from "#src/shared/config/people.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { refusedAnswer } from "./refusedAnswer.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 
@@ -18,10 +19,7 @@ const LISTED_MAX = 20
 const LISTED_CHARS_MAX = 120
 
 const notice = (...lines: ReadonlyArray<string>): Answer => ({ kind: "notice", text: lines.join("\n") })
-const refusal = (text: string): Answer => ({
-  kind: "refusal",
-  text: `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
-})
+const refusal = (message: string): Answer => refusedAnswer({ message })
 
 /** A reminder on one line. */
 const lineOf = (plan: PlanSummary, now_ms: number): string => {

@@ -7,8 +7,10 @@ import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { LATER_MINUTES, type planTapped } from "#src/choird/plans/planButtons.ts"
+import { sentence } from "./refusedAnswer.ts"
 import { planLine } from "#src/choird/plans/planLine.ts"
-import { type Named, Plans } from "#src/choird/plans/Plans.ts"
+import type { Named } from "#src/choird/plans/planOrders.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { dmsOfPerson, isGroup } from "#src/shared/config/people.ts"
 
 type PlanTap = Exclude<ReturnType<typeof planTapped>, undefined>
@@ -44,7 +46,7 @@ export const makePlanTaps = Effect.gen(function* () {
           : plans.again(named, LATER_MINUTES, { who, request: `${gateway}:tap:${tap_id}` })
       )
     )
-    if (done._tag === "Failure") return { text: `${done.failure.message}.`, loud: true }
+    if (done._tag === "Failure") return { text: sentence(done.failure.message), loud: true }
     const { next = "" } = planLine(done.success, yield* Clock.currentTimeMillis)
     const text = action === "stop" ? `Reminder ${plan_id} is removed.` : `I will remind you again ${next}.`
     return { text, loud: false }

@@ -4,8 +4,9 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
-import { type PlanId, PLANS_MADE_A_DAY_MAX, PLANS_OPEN_MAX, type PlanSummary } from "#schema/Plan.ts"
-import { type Asked, Plans } from "#src/choird/plans/Plans.ts"
+import { PlanId, PLANS_MADE_A_DAY_MAX, PLANS_OPEN_MAX, type PlanSummary } from "#schema/Plan.ts"
+import type { Asked } from "#src/choird/plans/planOrders.ts"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { describeStores } from "../../support/engines.ts"
 import { CONFIG, storesWith } from "../../support/stores.ts"
@@ -70,7 +71,7 @@ describeStores("a reminder", (it) => {
     Effect.gen(function* () {
       const agent_id = newPlanner()
       const { plan } = yield* ask(agent_id, "in 20 minutes take the bread out")
-      assert.deepInclude(plan, { plan_id: 1, zone: BERLIN, text: "take the bread out", state: "open" })
+      assert.deepInclude(plan, { plan_id: PlanId.make(1), zone: BERLIN, text: "take the bread out", state: "open" })
       assert.strictEqual(plan.next_at, "2026-01-02T12:20:00.000Z")
       yield* TestClock.adjust("19 minutes")
       yield* look
