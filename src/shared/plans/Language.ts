@@ -19,6 +19,8 @@ export interface Language {
   /** Words that mean every second one. */
   readonly other: string
   readonly daily: string
+  /** Each day, in its second half. */
+  readonly evenings: string
   readonly workdays: string
   readonly weekends: string
   /** From Sunday, as they follow a word for "every". */

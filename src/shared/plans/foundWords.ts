@@ -108,6 +108,17 @@ const wordsOfOnce = (languages: Languages, text: string, wall_ms: number): Found
   return isWhole(last) || first === undefined || (first.time === undefined && last?.time !== undefined) ? last : first
 }
 
+const EVENING: ClockTime = { hour: 20, minute: 0, second: 0, by: "word" }
+
+/** The time of day of what repeats in the evening: 8 is 20:00 then. */
+const inTheEvening = (found: FoundWords): FoundWords => {
+  const { repetition, time = EVENING } = found
+  if (repetition?.kind !== "days" || repetition.isEvening !== true) return found
+  return { ...found, time: time.hour < 12 ? { ...time, hour: time.hour + 12, by: "digits" } : time }
+}
+
 /** The words of a time in a text, or undefined where it has none. `wall_ms` is what the clock on the wall shows now. */
-export const findWords = (languages: Languages, text: string, wall_ms: number): FoundWords | undefined =>
-  repeatingWords(languages, text, wall_ms) ?? wordsOfOnce(languages, text, wall_ms)
+export const findWords = (languages: Languages, text: string, wall_ms: number): FoundWords | undefined => {
+  const repeating = repeatingWords(languages, text, wall_ms)
+  return repeating === undefined ? wordsOfOnce(languages, text, wall_ms) : inTheEvening(repeating)
+}

@@ -6,6 +6,19 @@ import type { Language } from "./Language.ts"
 import { counted, DAY } from "./numbers.ts"
 import { quick } from "./quick.ts"
 
+const HOURS = {
+  de: "eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf",
+  nl: "een|twee|drie|vier|vijf|zes|zeven|acht|negen|tien|elf|twaalf"
+}
+
+/** "Half 9" is 8:30 in German and Dutch. */
+const halvesOf = (language: keyof typeof HOURS, half: string, at: string) =>
+  HOURS[language]
+    .split("|")
+    .map(
+      (hour, index) => [`(?:${at} )?${half} (?:${index + 1}|${hour})`, `${at} ${index === 0 ? 12 : index}:30`] as const
+    )
+
 const LATIN = /\p{Script=Latin}/u
 
 export const English: Language = {
@@ -15,7 +28,8 @@ export const English: Language = {
   isSpaced: true,
   every: "every|each|once (?:an?|every)",
   other: "other|second",
-  daily: "daily|every ?day|each day",
+  daily: "daily|every ?day|each day|(?:every|each) morning",
+  evenings: "(?:every|each) (?:evening|night|afternoon)",
   workdays: "(?:(?:every|each) )?(?:weekdays?|workdays?|working days?)",
   weekends: "(?:(?:every|each) )?weekends?",
   weekdays: [
@@ -77,7 +91,8 @@ export const German: Language = {
   isSpaced: true,
   every: "jede[nrsm]?|alle",
   other: "zweite[nrs]?",
-  daily: "täglich|jeden tag",
+  daily: "täglich|jeden tag|jeden (?:morgen|vormittag)",
+  evenings: "jeden (?:abend|nachmittag)",
   workdays: "werktags|wochentags|(?:jeden |an )?(?:werktag(?:en|s)?|wochentag(?:en|s)?|arbeitstag(?:en|s)?)",
   weekends: "(?:jedes |am )?wochenendes?",
   weekdays: [
@@ -127,7 +142,8 @@ export const German: Language = {
     ["morgen früh um", "morgen um"],
     ["morgen früh", "morgen um 7:00"],
     ["heute früh um", "heute um"],
-    [String.raw`(?:um )?halb eins`, "um 12:30"],
+    ...halvesOf("de", "halb", "um"),
+    [String.raw`(?:um )?viertel nach (\d{1,2})`, "um $1:15"],
     ["(?:zu |am )?mittag|mittags", "um 12:00"],
     ["(?:um )?mitternacht", "um 0:00"]
   ]
@@ -140,7 +156,8 @@ export const Dutch: Language = {
   isSpaced: true,
   every: "elke?|iedere?|om de",
   other: "tweede|andere",
-  daily: "dagelijks|elke dag|iedere dag",
+  daily: "dagelijks|elke dag|iedere dag|(?:elke|iedere) (?:ochtend|morgen)",
+  evenings: "(?:elke|iedere) (?:avond|middag)",
   workdays: "(?:elke |iedere |op )?(?:werkdag(?:en)?|weekdag(?:en)?|doordeweeks)",
   weekends: "(?:elk |ieder |in het )?weekend(?:en)?",
   weekdays: ["zondag", "maandag", "dinsdag", "woensdag", "donderdag", "vrijdag", "zaterdag"],
@@ -176,6 +193,7 @@ export const Dutch: Language = {
   leads: "om|op|de|vanaf",
   rewrites: [
     ["overmorgen", "{/2}"],
+    ...halvesOf("nl", "half", "om"),
     ["(?:tussen de )?(?:om )?twaalf uur 's middags", "om 12:00"],
     ["(?:om )?middernacht", "om 0:00"]
   ]

@@ -4,7 +4,7 @@ import { gapOf, numberOf, numberValue, windowOf, wordOf } from "./patterns.ts"
 
 /** A repetition: days that need a time of day, or an interval. */
 export type Repetition =
-  | { readonly kind: "days"; readonly days: string }
+  | { readonly kind: "days"; readonly days: string; readonly isEvening?: boolean }
   /** A weekday in some weeks only, for which there is no schedule. */
   | { readonly kind: "some weeks" }
   | { readonly kind: "interval"; readonly count: number; readonly unit: Unit }
@@ -56,14 +56,14 @@ const listForms = (language: Language): ReadonlyArray<Form> => {
       source: `(?:${every})${gap}(?:${numberOf(language)}|${other === "" ? "(?!)" : other})(?:st|nd|rd|th|\\.|er|e)?${gap}(?:${days})`,
       repetition: () => ({ kind: "some weeks" })
     },
-    { source: listOf(repeated.join("|"), "0,6"), repetition },
+    { source: `(?:(?:${leads})${gap})?${listOf(repeated.join("|"), "0,6")}`, repetition },
     // Names without a word for "every" are one day each; several of them are a schedule, as plans write it.
     ...(language.code === "en" ? [{ source: `${listOf(days, "1,6")}(?=\\s+at\\s)`, repetition }] : [])
   ]
 }
 
 const formsOf = (language: Language): ReadonlyArray<Form> => {
-  const { code, daily, every, monthly, other, units, weekends, workdays } = language
+  const { code, daily, evenings, every, monthly, other, units, weekends, workdays } = language
   const gap = gapOf(language)
   const unit = UNITS.map((name) => `(?<${name}>${units[name]})`).join("|")
   const number = `(?:(?:(?<number>${numberOf(language)})|(?<other>${other === "" ? "(?!)" : other}))${gap})?`
@@ -84,6 +84,7 @@ const formsOf = (language: Language): ReadonlyArray<Form> => {
     { source: workdays, repetition: named("weekdays") },
     { source: weekends, repetition: named("weekends") },
     { source: daily, repetition: named("daily") },
+    { source: evenings, repetition: () => ({ kind: "days", days: "daily", isEvening: true }) },
     code === "ja"
       ? { source: `(?<number>${numberOf(language)})(?:${unit})(?:ごとに?|おきに?)`, repetition: interval }
       : { source: `(?:${every})${gap}${number}(?:${unit})`, repetition: interval }

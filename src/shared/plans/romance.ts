@@ -16,7 +16,8 @@ export const French: Language = {
   isSpaced: true,
   every: "chaque|tous les|toutes les",
   other: "",
-  daily: "quotidiennement|tous les jours|chaque jour",
+  daily: "quotidiennement|tous les jours|chaque jour|(?:chaque|tous les) matins?",
+  evenings: "(?:chaque|tous les) (?:soirs?|après-midis?)",
   workdays: "(?:chaque |tous les |les )?jours? (?:ouvrés?|ouvrables?|de (?:la )?semaine)|en semaine",
   weekends: "(?:chaque |tous les |le )?week-?ends?",
   weekdays: ["dimanches?", "lundis?", "mardis?", "mercredis?", "jeudis?", "vendredis?", "samedis?"],
@@ -65,7 +66,8 @@ export const Spanish: Language = {
   isSpaced: true,
   every: "cada|todos los|todas las",
   other: "",
-  daily: "diariamente|todos los días|cada día",
+  daily: "diariamente|todos los días|cada día|cada mañana|todas las mañanas",
+  evenings: "cada (?:tarde|noche)|todas las (?:tardes|noches)",
   workdays: "(?:cada |todos los |los )?días? (?:laborables?|laborales?|hábil(?:es)?)|entre semana",
   weekends: "(?:cada |todos los |los )?fin(?:es)? de semana",
   weekdays: ["domingos?", "lunes", "martes", "miércoles", "jueves", "viernes", "sábados?"],
@@ -98,6 +100,7 @@ export const Spanish: Language = {
   leads: "a las|a la|a|el|al|la|las",
   rewrites: [
     ["pasado mañana", "{+2}"],
+    ["(lunes|martes|miércoles|jueves|viernes|sábado|domingo) que viene", "próximo $1"],
     ["(?:al? )?mediodía", "a las 12:00"],
     ["(?:a (?:la )?)?medianoche", "a las 0:00"]
   ]
@@ -110,7 +113,8 @@ export const Italian: Language = {
   isSpaced: true,
   every: "ogni|tutti i|tutte le",
   other: "",
-  daily: "quotidianamente|tutti i giorni|ogni giorno",
+  daily: "quotidianamente|tutti i giorni|ogni giorno|ogni mattin[ao]|tutte le mattine",
+  evenings: "ogni (?:sera|pomeriggio)|tutte le sere",
   workdays: "(?:ogni |tutti i |nei )?giorn[oi] (?:feriali?|lavorativ[oi])",
   weekends: "(?:ogni |nei |nel )?(?:fine settimana|weekend)",
   weekdays: ["domenic(?:a|he)", "lunedì", "martedì", "mercoledì", "giovedì", "venerdì", "sabat[oi]"],
@@ -157,7 +161,8 @@ export const Portuguese: Language = {
   isSpaced: true,
   every: "a cada|cada|todos os|todas as|todo|toda",
   other: "",
-  daily: "diariamente|todos os dias|todo dia|cada dia",
+  daily: "diariamente|todos os dias|todo dia|cada dia|(?:toda|cada) manhã|todas as manhãs",
+  evenings: "(?:toda|cada) (?:tarde|noite)|todas as (?:tardes|noites)",
   workdays: "(?:todos os |nos |em |cada )?dias? (?:úteis|útil|de semana)",
   weekends: "(?:todos os |todo |aos |no )?fi(?:m|ns) de semana",
   weekdays: [

@@ -16,6 +16,10 @@ type Sentences = Readonly<Record<string, string>>
 
 const SENTENCES: Readonly<Record<string, Sentences>> = {
   English: {
+    "every morning at 7 x": "daily at 07:00 | x",
+    "every evening at 8 x": "daily at 20:00 | x",
+    "every evening x": "daily at 20:00 | x",
+    "on mondays at 9:00 standup": "every mon at 09:00 | standup",
     "20m take the bread out": "today at 14:00 | take the bread out",
     "in 2 hours call Bob": "today at 15:40 | call Bob",
     "tomorrow 9:00 dentist": "tomorrow at 09:00 | dentist",
@@ -43,6 +47,9 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "10 Dec at 7 in the evening x": "on Thu 10 December at 19:00 | x"
   },
   German: {
+    "jeden Abend um 8 x": "daily at 20:00 | x",
+    "am Freitag um halb 9 x": "on Fri 4 December at 08:30 | x",
+    "um viertel nach 8 x": "tomorrow at 08:15 | x",
     "morgen früh Zahnarzt": "tomorrow at 07:00 | Zahnarzt",
     "am 24.12. um 18 Uhr Essen": "on Thu 24 December at 18:00 | Essen",
     "heute Abend um 8 Kino": "today at 20:00 | Kino",
@@ -59,6 +66,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "Müll jeden Montag um 8": "every mon at 08:00 | Müll"
   },
   French: {
+    "tous les soirs à 8h x": "daily at 20:00 | x",
     "demain à 9h dentiste": "tomorrow at 09:00 | dentiste",
     "le 24 décembre à midi repas": "on Thu 24 December at 12:00 | repas",
     "dans 20 minutes sortir le pain": "today at 14:00 | sortir le pain",
@@ -71,6 +79,8 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "à 8 heures du soir x": "today at 20:00 | x"
   },
   Spanish: {
+    "cada mañana a las 7 x": "daily at 07:00 | x",
+    "el lunes que viene a las 9:00 x": "on Mon 7 December at 09:00 | x",
     "mañana a las 9 dentista": "tomorrow at 09:00 | dentista",
     "en 20 minutos sacar el pan": "today at 14:00 | sacar el pan",
     "el 24 de diciembre a las 18:00 cena": "on Thu 24 December at 18:00 | cena",
@@ -81,6 +91,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "mañana al mediodía comida": "tomorrow at 12:00 | comida"
   },
   Italian: {
+    "ogni sera alle 8 x": "daily at 20:00 | x",
     "domani alle 9 dentista": "tomorrow at 09:00 | dentista",
     "tra 20 minuti il pane": "today at 14:00 | il pane",
     "il 24 dicembre alle 18:00 cena": "on Thu 24 December at 18:00 | cena",
@@ -91,6 +102,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "tra mezz'ora x": "today at 14:10 | x"
   },
   Portuguese: {
+    "toda noite às 8 x": "daily at 20:00 | x",
     "amanhã às 9 dentista": "tomorrow at 09:00 | dentista",
     "em 20 minutos tirar o pão": "today at 14:00 | tirar o pão",
     "24 de dezembro às 18:00 jantar": "on Thu 24 December at 18:00 | jantar",
@@ -100,6 +112,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "daqui a 2 horas x": "today at 15:40 | x"
   },
   Dutch: {
+    "morgen om half 9 x": "tomorrow at 08:30 | x",
     "morgen om 9 uur tandarts": "tomorrow at 09:00 | tandarts",
     "over 20 minuten brood": "today at 14:00 | brood",
     "24 december om 18:00 eten": "on Thu 24 December at 18:00 | eten",
@@ -109,6 +122,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "vanavond bellen": "today at 20:00 | bellen"
   },
   Russian: {
+    "каждый вечер в 8 x": "daily at 20:00 | x",
     "завтра в 9 стоматолог": "tomorrow at 09:00 | стоматолог",
     "через 20 минут хлеб": "today at 14:00 | хлеб",
     "24 декабря в 18:00 ужин": "on Thu 24 December at 18:00 | ужин",
@@ -120,6 +134,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "через полчаса чай": "today at 14:10 | чай"
   },
   Ukrainian: {
+    "щовечора о 8 x": "daily at 20:00 | x",
     "завтра о 9 стоматолог": "tomorrow at 09:00 | стоматолог",
     "через 20 хвилин хліб": "today at 14:00 | хліб",
     "24 грудня о 18:00 вечеря": "on Thu 24 December at 18:00 | вечеря",
@@ -128,6 +143,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "через годину чай": "today at 14:40 | чай"
   },
   Japanese: {
+    "毎晩8時 x": "daily at 20:00 | x",
     明日の9時に歯医者: "tomorrow at 09:00 | 歯医者",
     "20分後にパン": "today at 14:00 | パン",
     "12月24日18時 夕食": "on Thu 24 December at 18:00 | 夕食",
@@ -142,6 +158,7 @@ const SENTENCES: Readonly<Record<string, Sentences>> = {
     "毎月1日9時 家賃": "monthly on 1 at 09:00 | 家賃"
   },
   Chinese: {
+    "每天晚上8点 x": "daily at 20:00 | x",
     明天9点看牙医: "tomorrow at 09:00 | 看牙医",
     "20分钟后拿面包": "today at 14:00 | 拿面包",
     "12月24日18:00晚饭": "on Thu 24 December at 18:00 | 晚饭",
