@@ -23,7 +23,7 @@ export const FLOORS: Readonly<Record<Program, ReadonlyArray<ReadonlyArray<string
     ["logs", "runtime", "sessions"],
     ["images", "listeners", "hosttools", "workers"],
     ["agents", "memory", "trials"],
-    ["telemetry", "reconfiguration", "retention", "schedules"],
+    ["telemetry", "reconfiguration", "retention", "schedules", "plans"],
     ["approvals"],
     ["proposals"],
     ["chatcommands", "skillimports"],

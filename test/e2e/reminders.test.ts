@@ -1,6 +1,8 @@
 /** Reminders on a phone with real processes: by command and by the agent, through a stopped agent and a killed choird. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { buttonsOf } from "../support/cards.ts"
+import { ResourceName } from "#schema/Ids.ts"
 import { botConfig } from "../support/botConfig.ts"
 import { LAYER_MS_MAX } from "../support/size.ts"
 import { makeTestInstallation } from "../support/testInstallation.ts"
@@ -8,6 +10,7 @@ import { makeProvider, offlineModel } from "../support/testing/Provider.ts"
 import { makeTelegram } from "../support/testing/Telegram.ts"
 
 const USER = 4711
+const PHONE = ResourceName.make("phone")
 const TOKEN = "1000:secret"
 
 describe("reminders on a phone", () => {
@@ -27,7 +30,7 @@ describe("reminders on a phone", () => {
         })
         const choird = yield* choir.start
         yield* choir.build
-        yield* choir.api.agents.start({ params: choir.params, payload: { dm: "phone" as never } })
+        yield* choir.api.agents.start({ params: choir.params, payload: { dm: PHONE } })
         const said = (words: string) => bot.sent.first(({ text }) => text?.includes(words) === true)
 
         // Without a model, and with its number, time and zone in the answer.
@@ -36,8 +39,8 @@ describe("reminders on a phone", () => {
           (yield* said("/cancel plan 1")).text ?? "",
           /^◆ Reminder 1, today at \d\d:\d\d \(Europe\/Berlin\): take the bread out$/mu
         )
-        const bread = yield* bot.sent.first(({ text }) => text === "◆ Reminder 1: take the bread out")
-        const [[later] = []] = bread.reply_markup?.inline_keyboard ?? []
+        const bread = yield* said("◆ Reminder 1: take")
+        const [later] = buttonsOf(bread)
         assert.strictEqual(later?.text, "In 1 hour")
         yield* bot.tap(USER, bread, later?.callback_data ?? "")
         const listed = Effect.andThen(bot.text(USER, "/next"), said("To leave out the next time"))
@@ -51,14 +54,14 @@ describe("reminders on a phone", () => {
         yield* choir.api.agents.stop({ params: choir.params })
         yield* choir.api.plans.add({
           params: choir.params,
-          payload: { when: "in 2 seconds", text: "water the plants" }
+          payload: { when: "in 2 seconds", text: "water the plants", dm: PHONE }
         })
         yield* said("Reminder 4: water the plants")
 
         // Due while nobody is there to send it.
         const { plan } = yield* choir.api.plans.add({
           params: choir.params,
-          payload: { when: "in 3 seconds", text: "close the window" }
+          payload: { when: "in 3 seconds", text: "close the window", dm: PHONE }
         })
         yield* choird.signal("SIGKILL")
         yield* choird.exited

@@ -1,7 +1,10 @@
 /** The parts of a configuration that has one bot beside the console. */
 
 /** `dms` are those of the bot, without its name; the console has `me`. */
-export const botConfig = (api_root: string, dms: Readonly<Record<string, { user_id: string; admin?: boolean }>>) => ({
+export const botConfig = (
+  api_root: string,
+  dms: Readonly<Record<string, { user_id: string; admin?: boolean; timezone?: string }>>
+) => ({
   gateways: {
     bot: { type: "telegram", secret: "bot-token", api_root },
     terminal: { type: "console" }

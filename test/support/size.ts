@@ -88,6 +88,8 @@ export const SIZE = {
   changedEvents: of(500, 2000),
   /** One of so many points at which an execution, a backup or a restore can die. */
   deathEvery: of(5, 1),
+  /** Days that each plan lives in each zone: 100,000 in all at size full. */
+  planDays: of(60, 1250),
   /** One of so many steps of an update at which choird is killed. */
   updateStep: of(5, 1),
   /** How long hostile agents go on beside honest ones. */
