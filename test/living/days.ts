@@ -49,14 +49,18 @@ const FIRST_WEEK: ReadonlyArray<Day> = [
       tells("08:30", "user.coffee"),
       tells("08:40", "user.dentist"),
       sendsPhoto("12:00"),
+      writes("Ada", "12:10", "Remind me at 13:00 to water the tomatoes", "Reminder 1"),
+      nothing("13:00", "Reminder 1: water the tomatoes"),
       writes("Ada", "18:00", GARDEN, OPENS),
-      writes("Ada", "22:00", "good night", "Good night")
+      writes("Ada", "22:00", "good night", "Good night"),
+      writes("Ada", "22:10", "/remind tomorrow 7:30 take the bins out", "Reminder 2")
     ]
   },
   {
     date: "2027-03-02",
     name: "Tuesday",
     steps: [
+      nothing("07:30", "Reminder 2: take the bins out"),
       restarts("08:00", "good morning", "Good morning"),
       asks("08:10", "user.sister"),
       sendsFile("12:00", "packing.txt", "tent\nstove\nmap of the lakes\n", "packing list"),

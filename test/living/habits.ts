@@ -24,6 +24,16 @@ const remembers: Habit = (seen) => {
   return { text: kept.result.includes("error") ? `I could not keep it: ${kept.result}` : "I will remember that." }
 }
 
+const REMIND = /^Remind me (at \d\d:\d\d) to (.+)$/u
+
+const reminds: Habit = ({ done, words }) => {
+  const [, when, text] = REMIND.exec(words) ?? []
+  if (when === undefined || text === undefined) return undefined
+  const made = done.find(({ tool }) => tool === "choir-plan-set")
+  if (made === undefined) return { calls: [{ name: "choir-plan-set", input: { when, text } }] }
+  return { text: `${made.result.charAt(0).toUpperCase()}${made.result.slice(1)}` }
+}
+
 const recalls: Habit = ({ shown, words }) => {
   const fact = FACTS.find((one) => words.includes(one.question))
   if (fact === undefined) return undefined
@@ -210,6 +220,7 @@ export const HABITS: ReadonlyArray<Habit> = [
   writesNote,
   listsQuestions,
   remembers,
+  reminds,
   recalls,
   looksAtPhoto,
   readsFile,

@@ -137,5 +137,5 @@ export const planTools = Effect.gen(function* () {
     changing("choir.plan.set", "Remind the user: Choir sends the text at that time, by itself.", Set, set),
     list,
     changing("choir.plan.cancel", "Remove a reminder.", Cancel, cancel)
-  ] satisfies ReadonlyArray<Tool>
+  ] as const satisfies ReadonlyArray<Tool>
 })

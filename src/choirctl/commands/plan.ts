@@ -108,7 +108,11 @@ const add = Command.make(
     every: words("every", 'Times that repeat, such as "weekday at 8:00", "monday 8:00" or "2 hours"'),
     cron: words("cron", 'A cron expression of five fields, such as "0 8 * * 1-5"'),
     say: Flag.String("say").pipe(Flag.withDescription("The text that is sent at that time")),
-    dm: words("dm", "The chat that gets it; without it the one where the agent's person wrote last"),
+    dm: Flag.String("dm").pipe(
+      Flag.withDescription("The chat that gets it; without it the one where the agent's person wrote last"),
+      Flag.withSchema(ResourceName),
+      Flag.optional
+    ),
     zone: Flag.String("zone").pipe(
       Flag.withDescription("The time zone of the words, such as Europe/Berlin; without it the chat's"),
       Flag.withSchema(TimeZone),
@@ -123,7 +127,7 @@ const add = Command.make(
     const payload = {
       when,
       text: say,
-      ...(Option.isSome(dm) ? { dm: ResourceName.make(dm.value) } : {}),
+      ...(Option.isSome(dm) ? { dm: dm.value } : {}),
       ...(Option.isSome(zone) ? { zone: zone.value } : {})
     }
     yield* print(yield* ask("plans", (choird) => choird.add({ params: { id: agent_id }, payload })), madeText)

@@ -4,6 +4,7 @@ import type { AgentId } from "#schema/Ids.ts"
 import { boundDms, type RunBindings } from "#schema/ResourceBindings.ts"
 import { retryDatabase } from "#src/choird/database/DatabaseAway.ts"
 import { type Advice, Outbox } from "#src/choird/queues/Outbox.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 
 /** An agent that runs, and its DMs. */
@@ -15,9 +16,9 @@ export interface Notified {
 /** How an agent that has stopped is started again: an admin does it from where the notice is read. */
 const startAgain =
   (agent_id: AgentId): Advice =>
-  ({ dms, gateways }, dm) => {
-    const at = dms[dm]
-    if (at !== undefined && gateways[at.gateway]?.type === "console")
+  (config, dm) => {
+    const at = config.dms[dm]
+    if (at !== undefined && traitsOf(config, at.gateway).is_local)
       return `To start me again: choirctl agent start ${agent_id}`
     return at?.admin === true ? `Send /start ${agent_id} to start me again.` : "An admin has to start me again."
   }

@@ -340,11 +340,9 @@ const make = Effect.fnUntraced(function* () {
       case "forget":
         return yield* memory.forget(command.text, speaker)
       case "remind":
-        return yield* plans.remind(command.words, speaker)
       case "next":
-        return yield* plans.next(speaker)
       case "order plan":
-        return yield* plans.order(command.order, command.plan_id, speaker)
+        return yield* plans(command, speaker)
       case "model":
         return yield* modelAnswer(speaker)
       case "set model":

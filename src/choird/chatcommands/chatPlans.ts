@@ -11,6 +11,7 @@ import { dmsOfPerson } from "#src/shared/config/people.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 import { refusedAnswer } from "./refusedAnswer.ts"
 import type { Answer } from "./Answer.ts"
+import type { Command } from "./readCommand.ts"
 import type { Speaker } from "./Speaker.ts"
 
 /** Reminders that one answer lists. */
@@ -29,16 +30,34 @@ const lineOf = (plan: PlanSummary, now_ms: number): string => {
   return `${plan_id}. ${state === "paused" ? "paused: " : ""}${times}: ${words}`
 }
 
-export const makeChatPlans = Effect.gen(function* () {
+type PlanCommand = Extract<Command, { readonly type: "remind" | "next" | "order plan" }>
+
+/** The reminders of an agent as a person sees them. */
+const makeSeen = Effect.gen(function* () {
   const config = yield* ConfigStore
   const plans = yield* Plans
-
   /** Whether a plan is this person's, or an admin's to see: in a group its own alone. */
   const isSeen = Effect.fnUntraced(function* ({ dm }: PlanSummary, speaker: Speaker) {
     const { config: running } = yield* config.current
     if (speaker.dm !== speaker.writer) return dm === speaker.dm
     return isAdmin(running, speaker.writer) || dmsOfPerson(running, speaker.writer).includes(dm)
   })
+
+  return {
+    list: Effect.fnUntraced(function* (speaker: Speaker) {
+      const all = yield* databaseDefect(plans.list(speaker.agent_id, false))
+      return yield* Effect.filter(all, (plan) => isSeen(plan, speaker))
+    }),
+    find: Effect.fnUntraced(function* (plan_id: PlanId, speaker: Speaker) {
+      const found = yield* Effect.result(databaseDefect(plans.find({ agent_id: speaker.agent_id, plan_id })))
+      return found._tag === "Success" && (yield* isSeen(found.success, speaker)) ? found.success : undefined
+    })
+  }
+})
+
+export const makeChatPlans = Effect.gen(function* () {
+  const plans = yield* Plans
+  const seen = yield* makeSeen
 
   const remind = Effect.fnUntraced(function* (words: string, speaker: Speaker): Effect.fn.Return<Answer> {
     const { agent_id, dm, gateway, request_id, writer, zone } = speaker
@@ -60,12 +79,11 @@ export const makeChatPlans = Effect.gen(function* () {
 
   const next = Effect.fnUntraced(function* (speaker: Speaker): Effect.fn.Return<Answer> {
     const now_ms = yield* Clock.currentTimeMillis
-    const all = yield* databaseDefect(plans.list(speaker.agent_id, false))
-    const seen = yield* Effect.filter(all, (plan) => isSeen(plan, speaker))
-    if (seen.length === 0) return notice("No reminders are set. To set one: /remind tomorrow 9:00 call Bob")
-    const more = seen.length - LISTED_MAX
+    const own = yield* seen.list(speaker)
+    if (own.length === 0) return notice("No reminders are set. To set one: /remind tomorrow 9:00 call Bob")
+    const more = own.length - LISTED_MAX
     return notice(
-      ...seen.slice(0, LISTED_MAX).map((plan) => lineOf(plan, now_ms)),
+      ...own.slice(0, LISTED_MAX).map((plan) => lineOf(plan, now_ms)),
       ...(more > 0 ? [`and ${more} more: choirctl plan list`] : []),
       "To leave out the next time: /skip <number>. To remove one: /cancel plan <number>"
     )
@@ -77,8 +95,7 @@ export const makeChatPlans = Effect.gen(function* () {
     speaker: Speaker
   ): Effect.fn.Return<Answer> {
     const named = { agent_id: speaker.agent_id, plan_id }
-    const found = yield* Effect.result(databaseDefect(plans.find(named)))
-    if (found._tag === "Failure" || !(yield* isSeen(found.success, speaker)))
+    if ((yield* seen.find(plan_id, speaker)) === undefined)
       return refusal(`there is no reminder ${plan_id} here; /next lists them`)
     const who = `gateway:${speaker.gateway}/${speaker.writer}`
     const changed = yield* Effect.result(databaseDefect(plans.order(what, named, who)))
@@ -92,5 +109,14 @@ export const makeChatPlans = Effect.gen(function* () {
     )
   })
 
-  return { remind, next, order }
+  return (command: PlanCommand, speaker: Speaker): Effect.Effect<Answer> => {
+    switch (command.type) {
+      case "remind":
+        return remind(command.words, speaker)
+      case "next":
+        return next(speaker)
+      case "order plan":
+        return order(command.order, command.plan_id, speaker)
+    }
+  }
 })

@@ -19,6 +19,7 @@ import {
 } from "#src/shared/plans/hostPlans.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import { planLine } from "./planLine.ts"
+import type { PlanRefused } from "./PlanRefused.ts"
 import { Plans } from "./Plans.ts"
 
 const PLAN_TOOL_MS_MAX = 10_000
@@ -51,39 +52,43 @@ const makeChatOf = Effect.gen(function* () {
   })
 })
 
-/** All of them. */
-export const planTools = Effect.gen(function* () {
+const lineOf = (plan: PlanSummary) => Effect.map(Clock.currentTimeMillis, (now_ms) => planLine(plan, now_ms))
+
+/** An answer in words where an order is refused. */
+const answered = Effect.fnUntraced(function* <A>(
+  work: Effect.Effect<A, PlanRefused | DatabaseAway>,
+  answer: (done: A) => Effect.Effect<Schema.Json>
+): Effect.fn.Return<HostOutcome, DatabaseAway> {
+  const done = yield* Effect.result(work)
+  if (done._tag === "Success") return success(yield* answer(done.success))
+  return done.failure._tag === "DatabaseAway" ? yield* done.failure : failed("error", done.failure.message)
+})
+
+const makeSet = Effect.gen(function* () {
   const chatOf = yield* makeChatOf
   const plans = yield* Plans
-
-  const lineOf = (plan: PlanSummary) => Effect.map(Clock.currentTimeMillis, (now_ms) => planLine(plan, now_ms))
-
-  const set = makeHostTool({
+  return makeHostTool({
     name: "choir.plan.set",
     effect: "none",
     timeout_ms: PLAN_TOOL_MS_MAX,
     input: PlanSetInput,
-    run: Effect.fn("planTools.set")(function* (
-      { call_id, inbox_id, sources = [], text, untrusted, when, zone },
-      caller
-    ): Effect.fn.Return<HostOutcome, DatabaseAway> {
+    run: Effect.fn("planTools.set")(function* (input, caller): Effect.fn.Return<HostOutcome, DatabaseAway> {
+      const { call_id, inbox_id, sources = [], text, untrusted, when, zone } = input
       const { agent_id, session_id } = caller
       const dm = yield* chatOf(caller, inbox_id)
       if (dm === undefined) return failed("error", "no chat of this agent is in config.json, so nobody can be reminded")
       const by = { made_by: `agent:${agent_id}`, request: `${session_id}:${call_id}` }
       const place = zone === undefined ? {} : { zone }
       const order = { agent_id, dm, words: when, text, labelled: untrusted, sources, ...by, ...place }
-      const made = yield* Effect.result(plans.make(order))
-      if (made._tag === "Success") {
-        const { doubt, plan } = made.success
-        return success(encodeSet({ plan: yield* lineOf(plan), ...(doubt === undefined ? {} : { doubt }) }))
-      }
-      const { failure } = made
-      return failure._tag === "DatabaseAway" ? yield* failure : failed("error", failure.message)
+      return yield* answered(plans.make(order), ({ doubt, plan }) =>
+        Effect.map(lineOf(plan), (line) => encodeSet({ plan: line, ...(doubt === undefined ? {} : { doubt }) }))
+      )
     })
   })
+})
 
-  const list = makeHostTool({
+const makeList = Effect.map(Plans, (plans) =>
+  makeHostTool({
     name: "choir.plan.list",
     effect: "none",
     timeout_ms: PLAN_TOOL_MS_MAX,
@@ -94,8 +99,10 @@ export const planTools = Effect.gen(function* () {
       return success(encodeList({ plans: yield* Effect.forEach(rows, lineOf), sources }))
     })
   })
+)
 
-  const cancel = makeHostTool({
+const makeCancel = Effect.map(Plans, (plans) =>
+  makeHostTool({
     name: "choir.plan.cancel",
     effect: "none",
     timeout_ms: PLAN_TOOL_MS_MAX,
@@ -104,22 +111,19 @@ export const planTools = Effect.gen(function* () {
       { plan_id, untrusted },
       { agent_id }
     ): Effect.fn.Return<HostOutcome, DatabaseAway> {
-      const found = yield* Effect.result(plans.find({ agent_id, plan_id }))
+      const named = { agent_id, plan_id }
+      const found = yield* Effect.result(plans.find(named))
+      const plan = found._tag === "Success" ? found.success : undefined
       // A page that the agent has read may ask for anything.
-      if (untrusted && found._tag === "Success" && !found.success.made_by.startsWith("agent:"))
-        return failed(
-          "error",
-          `a person set reminder ${plan_id}, and you have read text from outside; they can send /cancel plan ${plan_id}`
-        )
-      const isOver = found._tag === "Success" && found.success.state === "removed"
-      const ended = isOver
-        ? found
-        : yield* Effect.result(plans.order("remove", { agent_id, plan_id }, `agent:${agent_id}`))
-      if (ended._tag === "Success") return success(encodeCancel({ plan: yield* lineOf(ended.success) }))
-      const { failure } = ended
-      return failure._tag === "DatabaseAway" ? yield* failure : failed("error", failure.message)
+      if (untrusted && plan !== undefined && !plan.made_by.startsWith("agent:")) {
+        const why = `a person set reminder ${plan_id}, and you have read text from outside`
+        return failed("error", `${why}; they can send /cancel plan ${plan_id}`)
+      }
+      const ended = plan?.state === "removed" ? Effect.succeed(plan) : plans.order("remove", named, `agent:${agent_id}`)
+      return yield* answered(ended, (gone) => Effect.map(lineOf(gone), (line) => encodeCancel({ plan: line })))
     })
   })
+)
 
-  return [set, list, cancel]
-})
+/** All of them. */
+export const planTools = Effect.all([makeSet, makeList, makeCancel])
