@@ -31,6 +31,7 @@ import { Contexts } from "#src/choird/queues/Contexts.ts"
 import { Drafts, type ShownDraft } from "#src/choird/queues/Drafts.ts"
 import { type Asked, type Pushed, Signals } from "#src/choird/queues/Signals.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
 import { Tokens } from "#src/choird/sessions/Tokens.ts"
 import { chainEvent, genesis, hex } from "#src/shared/events/hashChain.ts"
@@ -412,6 +413,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
         stores(world),
         memoryModels((what) => effect(world, what)),
         Layer.mock(Plans, {}),
+        Layer.mock(Schedules, {}),
         reconfiguration((what) => effect(world, what), config)
       )
     )

@@ -20,6 +20,7 @@ import { Proposals } from "#src/choird/approvals/Proposals.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { type SessionRow, SessionStore } from "#src/choird/sessions/SessionStore.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { Runs } from "#src/choird/sessions/Runs.ts"
 import { AgentNumbers } from "#src/choird/sessions/AgentNumbers.ts"
 import { WorkspaceLabels } from "#src/choird/sessions/WorkspaceLabels.ts"
@@ -61,7 +62,13 @@ export const makeHome = (config: unknown = CONFIG, secrets: unknown = SECRETS) =
 
 /** Every store with this configuration, new over the database that the suite has: building it again is a restart of choird. */
 export const storesWith = (config: unknown) =>
-  Layer.mergeAll(Steering.layer, Approvals.layer, Plans.layer).pipe(
+  Layer.mergeAll(
+    Steering.layer,
+    Approvals.layer,
+    Plans.layer,
+    // The skills of these suites begin by no clock.
+    Layer.mock(Schedules, { next: () => Effect.succeed([]) })
+  ).pipe(
     // Nothing is proposed in these suites.
     Layer.provide([Layer.mock(Proposals, {}), Layer.mock(BrowserWorker, {})]),
     Layer.provideMerge(

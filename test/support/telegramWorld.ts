@@ -3,6 +3,7 @@ import { Effect, Layer, PubSub, Redacted, Schema, Stream } from "effect"
 import { Config } from "#schema/Config.ts"
 import { InboxId, type JobName, SignalId } from "#schema/Ids.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { ChatSettings, type JobTopic } from "#src/choird/chatcommands/ChatSettings.ts"
@@ -165,6 +166,7 @@ const makeMemory = Effect.gen(function* () {
     }),
     Layer.mock(Models, {}),
     Layer.mock(Plans, {}),
+    Layer.mock(Schedules, {}),
     noApprovals,
     memoryAudit(refusals),
     lifecycle

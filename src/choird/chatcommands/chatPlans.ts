@@ -1,5 +1,5 @@
 /** `/remind`, `/next`, `/skip` and `/cancel plan`: a person's reminders, without a model. */
-import { Clock, Effect } from "effect"
+import { Clock, DateTime, Effect } from "effect"
 import type { PlanId, PlanSummary } from "#schema/Plan.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -7,8 +7,12 @@ import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { planLine } from "#src/choird/plans/planLine.ts"
 import { planWords } from "#src/choird/plans/planText.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { dmsOfPerson } from "#src/shared/config/people.ts"
+import { timeText } from "#src/shared/plans/whenText.ts"
+import { hostZone } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
+import { makeChatDecisions } from "./chatDecisions.ts"
 import { refusedAnswer } from "./refusedAnswer.ts"
 import type { Answer } from "./Answer.ts"
 import type { Command } from "./readCommand.ts"
@@ -55,9 +59,24 @@ const makeSeen = Effect.gen(function* () {
   }
 })
 
+/** What else happens by itself: skills that begin by the clock, and requests that expire. */
+const makeOthers = Effect.gen(function* () {
+  const schedules = yield* Schedules
+  const { waiting } = yield* makeChatDecisions
+  return Effect.fnUntraced(function* (speaker: Speaker, now_ms: number) {
+    const zone = DateTime.zoneMakeNamedUnsafe(speaker.zone ?? hostZone())
+    const runs = yield* databaseDefect(schedules.next(speaker.agent_id))
+    return [
+      ...runs.slice(0, LISTED_MAX).map(({ at_ms, skill }) => `Skill ${skill}: ${timeText(at_ms, zone, now_ms)}`),
+      ...(yield* waiting(speaker)).lines
+    ]
+  })
+})
+
 export const makeChatPlans = Effect.gen(function* () {
   const plans = yield* Plans
   const seen = yield* makeSeen
+  const others = yield* makeOthers
 
   const remind = Effect.fnUntraced(function* (words: string, speaker: Speaker): Effect.fn.Return<Answer> {
     const { agent_id, dm, gateway, request_id, writer, zone } = speaker
@@ -80,12 +99,14 @@ export const makeChatPlans = Effect.gen(function* () {
   const next = Effect.fnUntraced(function* (speaker: Speaker): Effect.fn.Return<Answer> {
     const now_ms = yield* Clock.currentTimeMillis
     const own = yield* seen.list(speaker)
-    if (own.length === 0) return notice("No reminders are set. To set one: /remind tomorrow 9:00 call Bob")
+    const besides = yield* others(speaker, now_ms)
+    if (own.length === 0) return notice("No reminders are set. To set one: /remind tomorrow 9:00 call Bob", ...besides)
     const more = own.length - LISTED_MAX
     return notice(
       ...own.slice(0, LISTED_MAX).map((plan) => lineOf(plan, now_ms)),
       ...(more > 0 ? [`and ${more} more: choirctl plan list`] : []),
-      "To leave out the next time: /skip <number>. To remove one: /cancel plan <number>"
+      "To leave out the next time: /skip <number>. To remove one: /cancel plan <number>",
+      ...besides
     )
   })
 

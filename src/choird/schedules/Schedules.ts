@@ -2,7 +2,7 @@
  * The skills that begin at a time. choird owns the clock: each time is one row, which is claimed before the agent is asked and holds the session
  * that is asked, so that a crash between any two steps neither loses a time nor begins a skill twice.
  */
-import { Context, Effect, Exit, FileSystem, Layer, Result, type Scope } from "effect"
+import { Clock, Context, Cron, DateTime, Effect, Exit, FileSystem, Layer, Result, type Scope } from "effect"
 import type { AgentId, SessionId } from "#schema/Ids.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { restarted } from "#src/shared/background.ts"
@@ -24,12 +24,20 @@ const SCHEDULES_CACHED_MAX = 1000
 /** The scheduled skills of an image. */
 type Scheduled = ReadonlyMap<SkillName, ReadonlyArray<SkillSchedule>>
 
+/** When a skill begins next. */
+export interface NextRun {
+  readonly skill: SkillName
+  readonly at_ms: number
+}
+
 /** Begins skills at their times. */
 export class Schedules extends Context.Service<
   Schedules,
   {
     /** Begins what is due in running agents, and finds out how what was begun earlier ended. */
     readonly look: Effect.Effect<void, DatabaseAway>
+    /** The scheduled skills of an agent with their next times, the soonest first. */
+    next(agent_id: AgentId): Effect.Effect<ReadonlyArray<NextRun>, DatabaseAway>
     /** Looks every SCHEDULE_LOOK_MS for as long as the scope lives. */
     readonly run: Effect.Effect<void, never, Scope.Scope>
   }
@@ -52,7 +60,7 @@ const make = Effect.gen(function* () {
   )
 
   /** The scheduled skills of the image that the agent runs. One that cannot be read is left to those that report it. */
-  const scheduledIn = Effect.fnUntraced(function* ({ agent_id, image_version }: Place) {
+  const scheduledIn = Effect.fnUntraced(function* ({ agent_id, image_version }: Omit<Place, "session">) {
     const cached = known.get(agent_id)
     if (cached?.image_version === image_version) return cached.scheduled
     const read = yield* Effect.flatMap(images.pathOf(agent_id, image_version), imageSkills).pipe(
@@ -99,10 +107,24 @@ const make = Effect.gen(function* () {
     yield* failures[0] ?? Effect.void
   })
 
+  const next = Effect.fn("Schedules.next")(function* (agent_id: AgentId) {
+    const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
+    if (view === undefined || view.image_version === null) return []
+    const zone = DateTime.zoneMakeLocal()
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const runs = [...(yield* scheduledIn({ agent_id, image_version: view.image_version }))].map(
+      ([skill, schedules]) => ({
+        skill,
+        at_ms: Math.min(...schedules.map(({ times }) => Cron.next(times(zone), now).getTime()))
+      })
+    )
+    return runs.toSorted((a, b) => a.at_ms - b.at_ms)
+  })
+
   const loop = Effect.andThen(
     Effect.catchCause(look, (cause) => Effect.logWarning("schedules are checked again later", cause)),
     Effect.sleep(SCHEDULE_LOOK_MS)
   ).pipe(Effect.forever)
 
-  return Schedules.of({ look, run: Effect.asVoid(Effect.forkScoped(restarted("the look at schedules")(loop))) })
+  return Schedules.of({ look, next, run: Effect.asVoid(Effect.forkScoped(restarted("the look at schedules")(loop))) })
 })

@@ -4,6 +4,7 @@ import { Config } from "#schema/Config.ts"
 import type { ConfigChange } from "#schema/ConfigApi.ts"
 import { AgentId, EDGE, JobName, ResourceName } from "#schema/Ids.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { AgentRefused } from "#src/choird/agents/AgentRefused.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
@@ -135,7 +136,8 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Steering, {
       order: () => Effect.fail(new SteeringRefused({ kind: "NOTHING_RUNS", reason: "no turn is running", hint: "" }))
     }),
-    Layer.mock(Plans, {})
+    Layer.mock(Plans, {}),
+    Layer.mock(Schedules, {})
   )
   const context = yield* Layer.build(
     GatewayCommands.layer.pipe(Layer.provideMerge(AgentCommands.layer), Layer.provideMerge(services))

@@ -5,7 +5,7 @@ import { CardTaps } from "#src/choird/chatcommands/CardTaps.ts"
 import { GatewayCommands } from "#src/choird/chatcommands/GatewayCommands.ts"
 import { readCommand } from "#src/choird/chatcommands/readCommand.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
-import { alive, BOT, FAMILY, TABLET } from "../../support/chatDecisions.ts"
+import { alive, asked, BOT, FAMILY, TABLET } from "../../support/chatDecisions.ts"
 import { describeStores } from "../../support/engines.ts"
 import { newAgent, PHONE } from "../../support/stores.ts"
 
@@ -41,6 +41,13 @@ describeStores("reminders in a chat", (it) => {
       assert.match(yield* say(agent_id, PHONE, "/remind stretch"), /^There is no time in it/u)
       assert.match(yield* say(agent_id, PHONE, "/remind"), /^Usage: \/remind <when> <text>/u)
       assert.match(yield* say(agent_id, PHONE, "/skip soon"), /^Usage: \/skip <number>/u)
+    }).pipe(alive)
+  )
+
+  it.effect("stand in one list with the requests that wait for a person", () =>
+    Effect.gen(function* () {
+      const { agent_id, numbers } = yield* asked(PHONE, "call-list")
+      assert.include(yield* say(agent_id, PHONE, "/next"), `(number ${numbers[0]})`)
     }).pipe(alive)
   )
 

@@ -3,6 +3,7 @@ import { Effect, Layer, Redacted, Schema, Stream, SubscriptionRef } from "effect
 import { Config } from "#schema/Config.ts"
 import { SecretName } from "#schema/Ids.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { Models } from "#src/choird/agents/Models.ts"
 import { ConfigStore, SecretMissing } from "#src/choird/config/ConfigStore.ts"
 import { GatewayHealth } from "#src/choird/gateway/GatewayHealth.ts"
@@ -65,6 +66,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]), release: () => Effect.undefined }),
     Layer.mock(Models, {}),
     Layer.mock(Plans, {}),
+    Layer.mock(Schedules, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),
       tell: () => Effect.void,

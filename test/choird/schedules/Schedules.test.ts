@@ -8,6 +8,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { EventDraft } from "#schema/Event.ts"
 import { CallId, coreLane, EDGE, JobName, type SessionId, SignalId } from "#schema/Ids.ts"
+import { SkillName } from "#schema/Skill.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { Images } from "#src/choird/images/Images.ts"
@@ -69,7 +70,10 @@ const makeWorld = Effect.fnUntraced(function* (talk: Talk, schedules: ReadonlyAr
   )
   /** A look of a choird that has just been started. */
   const look = Effect.scoped(Effect.flatMap(Layer.build(layer), (built) => Context.get(built, Schedules).look))
-  return { agent, build, look }
+  const next = Effect.scoped(
+    Effect.flatMap(Layer.build(layer), (built) => Context.get(built, Schedules).next(agent_id))
+  )
+  return { agent, build, look, next }
 })
 
 interface Row {
@@ -342,6 +346,14 @@ describeStores("Schedules", (it) => {
       assert.deepStrictEqual(yield* told(talk), [
         `The skill brief of ${talk.caller.agent_id} was due at ${yield* localTime("2026-11-03T07:30Z")} and did not start: a job run-brief runs already`
       ])
+    }).pipe(provided)
+  )
+
+  it.effect("are known with their next times, the soonest of several", () =>
+    Effect.gen(function* () {
+      const { next } = yield* makeWorld(yield* newTalk, [DAILY, "daily at 05:00 in UTC"])
+      yield* at("2026-11-02T09:00Z")
+      assert.deepStrictEqual(yield* next, [{ skill: SkillName.make("brief"), at_ms: Date.parse("2026-11-03T05:00Z") }])
     }).pipe(provided)
   )
 
