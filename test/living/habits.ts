@@ -31,7 +31,8 @@ const reminds: Habit = ({ done, words }) => {
   if (when === undefined || text === undefined) return undefined
   const made = done.find(({ tool }) => tool === "choir-plan-set")
   if (made === undefined) return { calls: [{ name: "choir-plan-set", input: { when, text } }] }
-  return { text: `${made.result.charAt(0).toUpperCase()}${made.result.slice(1)}` }
+  const said = made.result.split("\n").at(-1) ?? ""
+  return { text: `${said.charAt(0).toUpperCase()}${said.slice(1)}` }
 }
 
 const recalls: Habit = ({ shown, words }) => {
