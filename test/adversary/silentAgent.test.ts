@@ -1,6 +1,7 @@
 /** An agent that never answers choird's questions, behind a bot that others use as well. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, SubscriptionRef } from "effect"
+import { Plans } from "#src/choird/plans/Plans.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { InboxId } from "#schema/Ids.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -32,6 +33,7 @@ describe("an agent that does not say what it has in mind", () => {
           current: Effect.flatMap(SubscriptionRef.make({ version: 1, config }), SubscriptionRef.get)
         } as never),
         Layer.mock(EventStore, {}),
+        Layer.mock(Plans, {}),
         Layer.mock(Inbox, {
           release: () => Effect.undefined,
           receiveAll: (messages) =>

@@ -46,9 +46,13 @@ describe("reminders on a phone", () => {
         const listed = Effect.andThen(bot.text(USER, "/next"), said("To leave out the next time"))
         assert.match((yield* listed).text ?? "", /^◆ 2\. .*: take the bread out$/mu)
 
+        // A reply with a time alone puts it off to then.
+        yield* bot.reply(USER, bread, "tomorrow 9:00")
+        yield* said("Reminder 3, tomorrow at 09:00 (Europe/Berlin): take the bread out")
+
         // By the agent, in the chat that asked.
         yield* bot.text(USER, 'call choir.plan.set {"when":"in 2 seconds","text":"call Bob"}')
-        yield* said("Reminder 3: call Bob")
+        yield* said("Reminder 4: call Bob")
 
         // A stopped agent keeps nobody from being reminded.
         yield* choir.api.agents.stop({ params: choir.params })
@@ -56,7 +60,7 @@ describe("reminders on a phone", () => {
           params: choir.params,
           payload: { when: "in 2 seconds", text: "water the plants", dm: PHONE }
         })
-        yield* said("Reminder 4: water the plants")
+        yield* said("Reminder 5: water the plants")
 
         // Due while nobody is there to send it.
         const { plan } = yield* choir.api.plans.add({
@@ -66,12 +70,12 @@ describe("reminders on a phone", () => {
         yield* choird.signal("SIGKILL")
         yield* choird.exited
         yield* choir.start
-        yield* said("Reminder 5: close the window")
+        yield* said("Reminder 6: close the window")
         assert.deepInclude(yield* choir.api.plans.show({ params: { ...choir.params, plan: plan.plan_id } }), {
           state: "ended"
         })
         const reminders = (yield* bot.sent.all).flatMap(({ text = "" }) => /^◆ Reminder (\d):/u.exec(text)?.[1] ?? [])
-        assert.deepStrictEqual(reminders, ["1", "3", "4", "5"])
+        assert.deepStrictEqual(reminders, ["1", "4", "5", "6"])
       }).pipe(Effect.scoped),
     LAYER_MS_MAX
   )

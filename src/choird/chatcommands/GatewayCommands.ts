@@ -342,6 +342,7 @@ const make = Effect.fnUntraced(function* () {
       case "remind":
       case "next":
       case "order plan":
+      case "again":
         return yield* plans(command, speaker)
       case "model":
         return yield* modelAnswer(speaker)

@@ -1,5 +1,5 @@
 /** `/remind`, `/next`, `/skip` and `/cancel plan`: a person's reminders, without a model. */
-import { Clock, DateTime, Effect } from "effect"
+import { Clock, DateTime, Effect, Result } from "effect"
 import type { PlanId, PlanSummary } from "#schema/Plan.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -9,6 +9,7 @@ import { planWords } from "#src/choird/plans/planText.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
 import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { dmsOfPerson } from "#src/shared/config/people.ts"
+import { readWhen } from "#src/shared/plans/readWhen.ts"
 import { timeText } from "#src/shared/plans/whenText.ts"
 import { hostZone } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
@@ -34,7 +35,7 @@ const lineOf = (plan: PlanSummary, now_ms: number): string => {
   return `${plan_id}. ${state === "paused" ? "paused: " : ""}${times}: ${words}`
 }
 
-type PlanCommand = Extract<Command, { readonly type: "remind" | "next" | "order plan" }>
+type PlanCommand = Extract<Command, { readonly type: "remind" | "next" | "order plan" | "again" }>
 
 /** The reminders of an agent as a person sees them. */
 const makeSeen = Effect.gen(function* () {
@@ -96,6 +97,29 @@ export const makeChatPlans = Effect.gen(function* () {
     )
   })
 
+  const again = Effect.fnUntraced(function* (
+    plan_id: PlanId,
+    words: string,
+    speaker: Speaker
+  ): Effect.fn.Return<Answer> {
+    const { agent_id, gateway, request_id, writer } = speaker
+    const now_ms = yield* Clock.currentTimeMillis
+    const plan = yield* seen.find(plan_id, speaker)
+    if (plan === undefined) return refusal(`there is no reminder ${plan_id} here; /next lists them`)
+    const read = readWhen(words, { now_ms, zone: DateTime.zoneMakeNamedUnsafe(plan.zone) })
+    if (Result.isFailure(read)) return refusal(read.failure)
+    const { doubt, when } = read.success
+    if (when.kind !== "once") return refusal("write one time; for times that repeat set another reminder with /remind")
+    const by = { who: `gateway:${gateway}/${writer}`, request: `${gateway}:${request_id}` }
+    const made = yield* Effect.result(databaseDefect(plans.again({ agent_id, plan_id }, when.at_ms, by)))
+    if (made._tag === "Failure") return refusal(made.failure.message)
+    const { next: time = "", plan_id: number } = planLine(made.success, now_ms)
+    return notice(
+      `Reminder ${number}, ${time} (${plan.zone}): ${planWords(plan.text)}`,
+      ...(doubt === undefined ? [] : [doubt])
+    )
+  })
+
   const next = Effect.fnUntraced(function* (speaker: Speaker): Effect.fn.Return<Answer> {
     const now_ms = yield* Clock.currentTimeMillis
     const own = yield* seen.list(speaker)
@@ -136,6 +160,8 @@ export const makeChatPlans = Effect.gen(function* () {
         return remind(command.words, speaker)
       case "next":
         return next(speaker)
+      case "again":
+        return again(command.plan_id, command.words, speaker)
       case "order plan":
         return order(command.order, command.plan_id, speaker)
     }

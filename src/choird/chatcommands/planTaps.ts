@@ -6,7 +6,7 @@ import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
 import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
-import { LATER_MINUTES, type planTapped } from "#src/choird/plans/planButtons.ts"
+import { LATER_MS, type planTapped } from "#src/choird/plans/planButtons.ts"
 import { sentence } from "./refusedAnswer.ts"
 import { planLine } from "#src/choird/plans/planLine.ts"
 import type { Named } from "#src/choird/plans/planOrders.ts"
@@ -38,16 +38,17 @@ export const makePlanTaps = Effect.gen(function* () {
     const found = yield* Effect.result(databaseDefect(plans.find(named)))
     if (found._tag === "Failure" || !(yield* isSeen(named, found.success.dm, dm)))
       return { text: `There is no reminder ${plan_id} here.`, loud: true }
+    const now_ms = yield* Clock.currentTimeMillis
     const who = `gateway:${gateway}/${dm}`
     const done = yield* Effect.result(
       databaseDefect(
         action === "stop"
           ? plans.order("remove", named, who)
-          : plans.again(named, LATER_MINUTES, { who, request: `${gateway}:tap:${tap_id}` })
+          : plans.again(named, now_ms + LATER_MS, { who, request: `${gateway}:tap:${tap_id}` })
       )
     )
     if (done._tag === "Failure") return { text: sentence(done.failure.message), loud: true }
-    const { next = "" } = planLine(done.success, yield* Clock.currentTimeMillis)
+    const { next = "" } = planLine(done.success, now_ms)
     const text = action === "stop" ? `Reminder ${plan_id} is removed.` : `I will remind you again ${next}.`
     return { text, loud: false }
   })

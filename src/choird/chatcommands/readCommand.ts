@@ -63,6 +63,8 @@ export type Command =
   | { readonly type: "forget"; readonly text: string }
   | { readonly type: "remind"; readonly words: string }
   | { readonly type: "next" }
+  /** A reply to a reminder with a time alone. */
+  | { readonly type: "again"; readonly plan_id: PlanId; readonly words: string }
   | { readonly type: "order plan"; readonly order: "skip" | "remove"; readonly plan_id: PlanId }
   | { readonly type: "model" }
   | { readonly type: "set model"; readonly llm: ResourceName; readonly keep: boolean }

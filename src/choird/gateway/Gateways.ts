@@ -23,6 +23,7 @@ import { Outbox, type Outgoing } from "#src/choird/queues/Outbox.ts"
 import { makeRefused } from "./refusedMessage.ts"
 import { makeKnownCode, makeStranger } from "./codesOfArrivals.ts"
 import { Presence } from "./Presence.ts"
+import { makeToReminder } from "./toReminder.ts"
 import { type Route, route } from "./route.ts"
 import { Transcriber } from "./Transcriber.ts"
 import { ownWords } from "#src/shared/text/quotedWords.ts"
@@ -266,9 +267,11 @@ const makeWithQuote = Effect.map(Outbox, (outbox) =>
 const makeMeant = Effect.gen(function* () {
   const toCard = yield* makeToCard
   const toJob = yield* makeToJob
+  const toReminder = yield* makeToReminder
   const withQuote = yield* makeWithQuote
   return Effect.fnUntraced(function* (to: Route, gateway: ResourceName, arrival: Arrival) {
-    const meant = yield* toJob(yield* toCard(to, gateway, arrival), arrival)
+    const reminded = yield* toReminder(yield* toCard(to, gateway, arrival), gateway, arrival)
+    const meant = yield* toJob(reminded, arrival)
     return yield* withQuote(meant, gateway, arrival)
   })
 })

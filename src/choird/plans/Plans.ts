@@ -8,12 +8,21 @@ import type { PlanSummary } from "#schema/Plan.ts"
 import type { Source } from "#schema/Source.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { type DatabaseAway, useDatabase } from "#src/choird/database/DatabaseAway.ts"
+import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import { unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { restarted } from "#src/shared/background.ts"
-import { type Asked, findPlan, type Made, makePlanOrders, type Named, type PlanOrder } from "./planOrders.ts"
+import {
+  type Asked,
+  findPlan,
+  type Made,
+  makePlanOrders,
+  type Named,
+  type Orderer,
+  type PlanOrder
+} from "./planOrders.ts"
 import { makePlanLook } from "./planLook.ts"
 import type { PlanRefused } from "./PlanRefused.ts"
-import { listPlans, sourcesOfPlans } from "./planRows.ts"
+import { listPlans, planAbout, sourcesOfPlans } from "./planRows.ts"
 
 /** Plans of one list. */
 export const PLANS_LISTED_MAX = 500
@@ -25,13 +34,15 @@ export class Plans extends Context.Service<
   {
     /** Makes a plan. */
     make(asked: Asked): Effect.Effect<Made, PlanRefused | DatabaseAway>
-    /** Makes a plan that says the words of another one once more, in some minutes. */
-    again(plan: Named, minutes: number, by: { who: string; request: string }): Changed
+    /** Makes a plan that says the words of another one once more. */
+    again(plan: Named, at_ms: number, by: Orderer): Changed
     /** Pauses, resumes or removes a plan, or passes its next time over. */
     order(order: PlanOrder, plan: Named, who: string): Changed
     /** The plans of an agent, or of all; with `all` also those that are over. */
     list(agent_id: AgentId | undefined, all: boolean): Effect.Effect<ReadonlyArray<PlanSummary>, DatabaseAway>
     find(plan: Named): Changed
+    /** The plan that a message in a chat was a time of. */
+    about(gateway: ResourceName, message: SentAs): Effect.Effect<Named | undefined, DatabaseAway>
     /** The chat, of those that an agent is bound to, where nobody's message goes. */
     usualChat(
       agent_id: AgentId,
@@ -63,6 +74,9 @@ const make = Effect.gen(function* () {
     ...orders,
     list: Effect.fn("Plans.list")((agent_id: AgentId | undefined, all: boolean) =>
       onDatabase(listPlans(agent_id, { all, count_max: PLANS_LISTED_MAX }))
+    ),
+    about: Effect.fn("Plans.about")((gateway: ResourceName, message: SentAs) =>
+      onDatabase(planAbout(gateway, message))
     ),
     find: (plan) => onDatabase(findPlan(plan)),
     usualChat: Effect.fn("Plans.usualChat")(function* (agent_id, dms) {

@@ -6,7 +6,7 @@ import type { Button } from "#src/choird/queues/OutboxForm.ts"
 import type { PlanRow } from "./planRows.ts"
 
 /** How much later "Later" is. */
-export const LATER_MINUTES = 60
+export const LATER_MS = 3_600_000
 
 const ACTIONS = { later: "In 1 hour", stop: "Stop it" } as const
 export type PlanAction = keyof typeof ACTIONS

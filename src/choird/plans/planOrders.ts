@@ -63,6 +63,12 @@ export interface Named {
   readonly plan_id: PlanId
 }
 
+/** Who gives an order, and the request that does it once. */
+export interface Orderer {
+  readonly who: string
+  readonly request: string
+}
+
 const refused = (kind: PlanRefused["kind"], message: string) => new PlanRefused({ kind, message })
 
 const unknown = ({ agent_id, plan_id }: Named) =>
@@ -162,13 +168,8 @@ export const makePlanOrders = (wake: Effect.Effect<unknown>) =>
       return { plan, ...(doubt === undefined ? {} : { doubt }) } satisfies Made
     })
 
-    const again = Effect.fn("Plans.again")(function* (
-      plan: Named,
-      minutes: number,
-      by: { who: string; request: string }
-    ) {
+    const again = Effect.fn("Plans.again")(function* (plan: Named, at_ms: number, by: Orderer) {
       const now_ms = yield* Clock.currentTimeMillis
-      const at_ms = now_ms + minutes * 60_000
       const work = Effect.gen(function* () {
         const row = yield* readPlan(plan.agent_id, plan.plan_id)
         if (row === undefined) return yield* unknown(plan)

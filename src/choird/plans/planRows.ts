@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import type { PlanId, PlanKind, PlanSlot, PlanState, PlanSummary, SlotState } from "#schema/Plan.ts"
+import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import { withSources } from "#src/shared/session/sources.ts"
 import type { When } from "#src/shared/plans/When.ts"
 
@@ -104,6 +105,17 @@ export const nextOfAll = Effect.fnUntraced(function* () {
   const [row] = yield* sql<{ readonly next_ms: number | null }>`SELECT ${sql.literal(ms("min(next_at)"))} AS next_ms
     FROM choir_control.plans WHERE state = 'open'`
   return row?.next_ms ?? undefined
+})
+
+/** The plan that a message in a chat was a time of. Another bot behind the gateway counts from 1 again. */
+export const planAbout = Effect.fnUntraced(function* (gateway: ResourceName, { chat_id, message_id }: SentAs) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<Pick<PlanRow, "agent_id" | "plan_id">>`SELECT p.agent_id, p.plan_id
+    FROM choir_control.outbox AS o JOIN choir_control.plans AS p
+      ON p.agent_id = o.agent_id AND starts_with(o.source_id, 'plan:' || p.agent_id || ':' || p.plan_id || ':')
+    WHERE o.sent_chat IS NOT NULL AND o.source = 'choird' AND o.gateway = ${gateway}
+      AND o.sent_chat = ${chat_id} AND o.sent_id = ${message_id} ORDER BY o.outbox_id DESC LIMIT 1`
+  return row
 })
 
 /** Where text of an agent's plans came from, if that is outside. */

@@ -147,6 +147,10 @@ const restOf = (language: Language, edge: Edge, text: string, from: number, unti
     : undefined
 }
 
+/** A short name of a weekday alone, which is a word of its own in some language: "do the dishes", "sat nav", "mi casa", "mon ami". */
+const isShortName = (words: string, start: Start): boolean =>
+  /^\p{L}{1,3}\.?$/u.test(words) && ![...start.tags()].some((tag) => tag.startsWith("casualReference/"))
+
 const momentOf = (language: Language, edge: Edge, text: string, result: Result): Moment | undefined => {
   const { letters, ...zone } = zoneOf(result)
   const words = result.text.slice(0, result.text.length - letters).trimEnd()
@@ -155,6 +159,7 @@ const momentOf = (language: Language, edge: Edge, text: string, result: Result):
   if (result.start.tags().has("result/relativeDateAndTime")) return undefined
   const [date, time] = [dateOf(result.start, words), timeOf(result.start, words)]
   if (date === undefined && time === undefined) return undefined
+  if (time === undefined && language.isSpaced && isShortName(words, result.start)) return undefined
   // A month or a year without a day is none.
   if (date === undefined && (result.start.isCertain("month") || result.start.isCertain("year"))) return undefined
   return { language, date, time, offset: zone.offset, words, rest }

@@ -30,7 +30,7 @@ const NO_TIME = `There is no time in it: ${EXAMPLES}, before the text or after i
 
 /** The beginning of a request in a whole sentence, which adds nothing to the command. */
 const ASKED =
-  /^(?:(?:please )?remind me|me|erinner(?:e|) mich|mich|rappelle[- ]moi|recuérdame|ricordami|lembr[ae][- ]me|herinner (?:me|mij)|напомни(?:те)?(?: мне)?|нагадай(?:те)?(?: мені)?|提醒我)[\s,:]*/iu
+  /^(?:(?:please )?remind me|me|erinner(?:e|) mich|mich|rappelle[- ]moi|recuérdame|ricordami|lembr[ae][- ]me|herinner (?:me|mij)|напомни(?:те)?(?: мне)?|нагадай(?:те)?(?: мені)?|提醒我)(?:[\s,:]+|(?<=提醒我))/iu
 
 const cronOf = (text: string, { zone }: At): Read<ReadWhen> | undefined => {
   const [found = "", fields = ""] =

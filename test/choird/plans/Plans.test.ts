@@ -192,7 +192,10 @@ describeStores("a reminder", (it) => {
       assert.deepStrictEqual(yield* waiting(agent_id), [])
       const resumed = yield* plans.order("resume", named(plan), "operator")
       assert.deepInclude(resumed, { state: "open", next_at: "2026-01-07T07:00:00.000Z" })
-      const later = yield* plans.again(named(plan), 60, { who: "operator", request: "later" })
+      const later = yield* plans.again(named(plan), Date.parse("2026-01-06T13:00:00Z"), {
+        who: "operator",
+        request: "later"
+      })
       assert.deepInclude(later, { kind: "once", text: "stretch", next_at: "2026-01-06T13:00:00.000Z" })
       yield* plans.order("remove", named(plan), "operator")
       const over = yield* Effect.flip(plans.order("skip", named(plan), "operator"))

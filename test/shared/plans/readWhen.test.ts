@@ -80,6 +80,20 @@ describe("words for a time", () => {
       assert.isUndefined(doubt(text), text)
   })
 
+  it("are no short words that name a weekday in another language", () => {
+    for (const [text, at, rest] of [
+      ["do the dishes at 9:00", "2026-12-01T08:00", "do the dishes"],
+      ["sat nav update 18:00", "2026-11-30T17:00", "sat nav update"],
+      ["mon ami à 18:00", "2026-11-30T17:00", "mon ami"],
+      ["meet Bob at 18:00", "2026-11-30T17:00", "meet Bob"],
+      ["fri at 8:00 bins", "2026-12-04T07:00", "bins"]
+    ] as const) {
+      assert.strictEqual(instant(text), at, text)
+      assert.strictEqual(Result.getOrThrow(readAt(NOW, text)).rest, rest)
+    }
+    assert.match(problem("do it"), /^There is no time in it/u)
+  })
+
   it("leave the words beside them, which may be none", () => {
     const rest = (text: string) => Result.getOrThrow(readAt(NOW, text)).rest
     assert.strictEqual(rest("in 20 minutes"), "")
