@@ -52,7 +52,6 @@ const table = {
   remind: { who: "everybody", usage: " <when> <text>", help: "Set a reminder: /remind tomorrow 9:00 call Bob" },
   next: { who: "everybody", usage: "", help: "List the reminders that are to come" },
   skip: { topic: "work", who: "everybody", usage: " <number>", help: "Leave out the next time of a reminder" },
-  "cancel plan": { topic: "work", who: "everybody", usage: " <number>", help: "Remove a reminder" },
   restart: { topic: "work", who: "everybody", usage: " [agent]", help: "Restart the agent" },
   cores: { topic: "work", who: "everybody", usage: "", help: "List the running jobs" },
   cancel: {
@@ -63,6 +62,7 @@ const table = {
     choose: "job",
     steers: { verb: "cancel", help: "Cancel a core job; if only one is running, its name can be omitted" }
   },
+  "cancel plan": { topic: "work", who: "everybody", usage: " <number>", help: "Remove a reminder" },
   compact: {
     topic: "work",
     who: "everybody",

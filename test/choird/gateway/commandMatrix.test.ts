@@ -33,6 +33,7 @@ type Where = "private" | "topic" | "group"
 const ARGUMENTS: Readonly<Record<string, string>> = {
   " [job] <answer>": "dig it",
   " <message>": "x",
+  " <when> <text>": "20m bread",
   " <words>": "my address",
   " <on or off>": "off",
   " <name>": "main",
