@@ -155,14 +155,14 @@ const TABLE = {
   // They reach the user alone, in the chat that asked.
   "choir.plan.set": {
     effect: "external",
-    lanes: "both",
+    lanes: "edge",
     capabilities: [],
     ...NOTHING,
     sentence: "Set a reminder."
   },
   "choir.plan.list": {
     effect: "none",
-    lanes: "both",
+    lanes: "edge",
     capabilities: [],
     ...DATA,
     untrusted: true,
@@ -170,7 +170,7 @@ const TABLE = {
   },
   "choir.plan.cancel": {
     effect: "external",
-    lanes: "both",
+    lanes: "edge",
     capabilities: [],
     ...NOTHING,
     sentence: "Remove a reminder."

@@ -21,7 +21,8 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
   " <message>": "be quick",
   " [job] <answer>": "dig the main one",
   " <on or off>": "on",
-  " <words>": "my address"
+  " <words>": "my address",
+  " <when> <text>": "20m bread"
 }
 
 describe("the table of a chat's commands", () => {

@@ -1,7 +1,6 @@
 /** The tools of plans, which choird keeps: reminders that are said at their time without a model. */
 import { Effect, Schema } from "effect"
 import { builtIn } from "#schema/BuiltInTool.ts"
-import { EDGE, type LaneId } from "#schema/Ids.ts"
 import {
   PlanCancelAnswer,
   PlanCancelInput,
@@ -11,9 +10,8 @@ import {
   type PlanSetInput,
   PlanWords
 } from "#src/shared/plans/hostPlans.ts"
-import { coreOf, laneOf } from "#src/shared/session/lanes.ts"
+import { laneOf } from "#src/shared/session/lanes.ts"
 import { messageOf } from "#src/shared/session/messageSteps.ts"
-import type { SessionState } from "#src/shared/session/State.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { makeAskHost } from "./hostTool.ts"
@@ -22,22 +20,15 @@ import { decodeInput, type Tool, type ToolContext, type ToolOutcome } from "./To
 
 const Set = Schema.Struct({
   when: PlanWords.fields.when.annotate({
-    description:
-      'Such as "in 20 minutes", "tomorrow 09:00", "2027-03-01 18:00", "every weekday at 08:00", or cron "0 8 * * 1-5"'
+    description: '"in 20 minutes", "tomorrow 09:00", "2027-03-01 18:00", "every weekday at 08:00", "0 8 * * 1-5"'
   }),
-  text: PlanWords.fields.text.annotate({ description: "The words that the user gets at that time, in their language" }),
-  zone: Schema.optionalKey(
-    PlanWords.fields.zone.schema.annotate({ description: "Time zone of when; the user's if left out" })
-  )
+  text: PlanWords.fields.text.annotate({ description: "The words that the user gets" }),
+  zone: Schema.optionalKey(PlanWords.fields.zone.schema.annotate({ description: "Another zone than the user's" }))
 })
 
 const Cancel = Schema.Struct({
-  plan_id: PlanCancelInput.fields.plan_id.annotate({ description: "Its number, as choir-plan-list shows it" })
+  plan_id: PlanCancelInput.fields.plan_id.annotate({ description: "Its number" })
 })
-
-/** The message that a lane works for. */
-const messageFor = (state: SessionState, lane: LaneId) =>
-  lane === EDGE ? messageOf(state.edge.turn) : coreOf(state, lane)?.inbox_id
 
 type Called = Pick<ToolContext, "call_id" | "lane">
 
@@ -60,7 +51,7 @@ const changing = <S extends typeof Set | typeof Cancel>(
     llm: llmView(builtIn(name), description, schema),
     effect: "external",
     keepsOwn: true,
-    lanes: "both",
+    lanes: "edge",
     prepare: (raw) =>
       Effect.map(decode(raw), (input) => ({
         locks: [],
@@ -89,7 +80,7 @@ export const planTools = Effect.gen(function* () {
     const state = arbiter.state()
     const memory = laneOf(state, lane)
     const sources = memory?.sources ?? []
-    const inbox_id = messageFor(state, lane)
+    const inbox_id = messageOf(state.edge.turn)
     const input: PlanSetInput = {
       ...words,
       untrusted: memory?.tainted !== false,
@@ -112,9 +103,9 @@ export const planTools = Effect.gen(function* () {
   })
 
   const list: Tool = {
-    llm: llmView(builtIn("choir.plan.list"), "List the user's reminders with their next times.", PlanListInput),
+    llm: llmView(builtIn("choir.plan.list"), "List reminders.", PlanListInput),
     effect: "none",
-    lanes: "both",
+    lanes: "edge",
     prepare: (raw) =>
       Effect.map(decodeInput(PlanListInput)(raw), () => ({
         locks: [],
@@ -134,7 +125,7 @@ export const planTools = Effect.gen(function* () {
   }
 
   return [
-    changing("choir.plan.set", "Remind the user: Choir sends the text at that time, by itself.", Set, set),
+    changing("choir.plan.set", "Remind the user: Choir sends the text at that time.", Set, set),
     list,
     changing("choir.plan.cancel", "Remove a reminder.", Cancel, cancel)
   ] as const satisfies ReadonlyArray<Tool>
