@@ -23,7 +23,7 @@ const Set = Schema.Struct({
     description: '"in 20 minutes", "tomorrow 09:00", "2027-03-01 18:00", "every weekday at 08:00", "0 8 * * 1-5"'
   }),
   text: PlanWords.fields.text.annotate({ description: "The words that the user gets" }),
-  zone: Schema.optionalKey(PlanWords.fields.zone.schema.annotate({ description: "Another zone than the user's" }))
+  zone: Schema.optionalKey(Schema.String.annotate({ description: "Time zone of when, if not the user's" }))
 })
 
 const Cancel = Schema.Struct({

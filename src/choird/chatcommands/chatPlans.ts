@@ -60,7 +60,7 @@ const makeSeen = Effect.gen(function* () {
   }
 })
 
-/** What else happens by itself: skills that begin by the clock, and requests that expire. */
+/** Skills that begin by the clock, and requests that wait for a person: they are to come as well. */
 const makeOthers = Effect.gen(function* () {
   const schedules = yield* Schedules
   const { waiting } = yield* makeChatDecisions

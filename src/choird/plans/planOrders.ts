@@ -63,7 +63,7 @@ export interface Named {
   readonly plan_id: PlanId
 }
 
-/** Who gives an order, and the request that does it once. */
+/** The person who gives an order, and the request that does it once. */
 export interface Orderer {
   readonly who: string
   readonly request: string

@@ -80,7 +80,7 @@ describe("words for a time", () => {
       assert.isUndefined(doubt(text), text)
   })
 
-  it("are no short words that name a weekday in another language", () => {
+  it("leave out short words that name a weekday in another language", () => {
     for (const [text, at, rest] of [
       ["do the dishes at 9:00", "2026-12-01T08:00", "do the dishes"],
       ["sat nav update 18:00", "2026-11-30T17:00", "sat nav update"],
