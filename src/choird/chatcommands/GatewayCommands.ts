@@ -150,6 +150,25 @@ const makeEventLines = Effect.map(EventStore, (events) =>
   })
 )
 
+/** The answers about the conversation: its size, and its events. */
+const makeOfSession = Effect.gen(function* () {
+  const contexts = yield* Contexts
+  const eventLines = yield* makeEventLines
+  const look = yield* makeLook
+  return Effect.fnUntraced(function* (
+    command: Extract<Command, { readonly type: "context" | "events" }>,
+    speaker: Speaker
+  ): Effect.fn.Return<Answer> {
+    const { session_id } = (yield* look(speaker.agent_id)).view
+    if (session_id === null) return refusal("There is no conversation at the moment.")
+    if (command.type === "events") return notice(...(yield* eventLines(session_id, command.count, speaker.zone)))
+    return yield* Effect.match(contexts.ask(session_id, EDGE), {
+      onFailure: ({ message }) => refusal(sentence(message)),
+      onSuccess: (context) => contextAnswer(context, speaker.zone)
+    })
+  })
+})
+
 /** How answers and reactions are shown in a chat. */
 const makeDisplay = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -271,12 +290,11 @@ const make = Effect.fnUntraced(function* () {
   const choice = yield* makeChoice
   const choices = yield* Choices
   const config = yield* ConfigStore
-  const contexts = yield* Contexts
   const decisions = yield* makeChatDecisions
   const grants = yield* makeChatGrants
   const memory = yield* makeChatMemory
   const plans = yield* makeChatPlans
-  const eventLines = yield* makeEventLines
+  const ofSession = yield* makeOfSession
   const display = yield* makeDisplay
   const voice = yield* makeChatVoice
   const look = yield* makeLook
@@ -309,21 +327,9 @@ const make = Effect.fnUntraced(function* () {
         const { state, view } = yield* look(speaker.agent_id)
         return coresText(yield* running(view, state), speaker.zone)
       }
-      case "context": {
-        const { view } = yield* look(speaker.agent_id)
-        return view.session_id === null
-          ? refusal("There is no conversation at the moment.")
-          : yield* Effect.match(contexts.ask(view.session_id, EDGE), {
-              onFailure: ({ message }) => refusal(sentence(message)),
-              onSuccess: (context) => contextAnswer(context, speaker.zone)
-            })
-      }
-      case "events": {
-        const { view } = yield* look(speaker.agent_id)
-        return view.session_id === null
-          ? refusal("There is no conversation at the moment.")
-          : notice(...(yield* eventLines(view.session_id, command.count, speaker.zone)))
-      }
+      case "context":
+      case "events":
+        return yield* ofSession(command, speaker)
       case "trust":
         return command.rev === undefined
           ? yield* showOutside(speaker)

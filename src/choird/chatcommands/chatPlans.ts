@@ -74,12 +74,10 @@ const makeOthers = Effect.gen(function* () {
   })
 })
 
-export const makeChatPlans = Effect.gen(function* () {
+/** A new reminder. */
+const makeRemind = Effect.gen(function* () {
   const plans = yield* Plans
-  const seen = yield* makeSeen
-  const others = yield* makeOthers
-
-  const remind = Effect.fnUntraced(function* (words: string, speaker: Speaker): Effect.fn.Return<Answer> {
+  return Effect.fnUntraced(function* (words: string, speaker: Speaker): Effect.fn.Return<Answer> {
     const { agent_id, dm, gateway, request_id, writer, zone } = speaker
     const by = { made_by: `gateway:${gateway}/${writer}`, request: `${gateway}:${request_id}` }
     const place = zone === undefined ? {} : { zone }
@@ -96,12 +94,13 @@ export const makeChatPlans = Effect.gen(function* () {
       `/next lists your reminders; /cancel plan ${plan.plan_id} removes this one.`
     )
   })
+})
 
-  const again = Effect.fnUntraced(function* (
-    plan_id: PlanId,
-    words: string,
-    speaker: Speaker
-  ): Effect.fn.Return<Answer> {
+/** A reminder that was put off. */
+const makeAgain = Effect.gen(function* () {
+  const plans = yield* Plans
+  const seen = yield* makeSeen
+  return Effect.fnUntraced(function* (plan_id: PlanId, words: string, speaker: Speaker): Effect.fn.Return<Answer> {
     const { agent_id, gateway, request_id, writer } = speaker
     const now_ms = yield* Clock.currentTimeMillis
     const plan = yield* seen.find(plan_id, speaker)
@@ -119,8 +118,13 @@ export const makeChatPlans = Effect.gen(function* () {
       ...(doubt === undefined ? [] : [doubt])
     )
   })
+})
 
-  const next = Effect.fnUntraced(function* (speaker: Speaker): Effect.fn.Return<Answer> {
+/** The reminders to come. */
+const makeNext = Effect.gen(function* () {
+  const seen = yield* makeSeen
+  const others = yield* makeOthers
+  return Effect.fnUntraced(function* (speaker: Speaker): Effect.fn.Return<Answer> {
     const now_ms = yield* Clock.currentTimeMillis
     const own = yield* seen.list(speaker)
     const besides = yield* others(speaker, now_ms)
@@ -133,8 +137,13 @@ export const makeChatPlans = Effect.gen(function* () {
       ...besides
     )
   })
+})
 
-  const order = Effect.fnUntraced(function* (
+/** A reminder that is skipped or removed. */
+const makeOrder = Effect.gen(function* () {
+  const plans = yield* Plans
+  const seen = yield* makeSeen
+  return Effect.fnUntraced(function* (
     what: "skip" | "remove",
     plan_id: PlanId,
     speaker: Speaker
@@ -153,7 +162,13 @@ export const makeChatPlans = Effect.gen(function* () {
         : `Skipped. Reminder ${plan_id} comes next ${later}.`
     )
   })
+})
 
+export const makeChatPlans = Effect.gen(function* () {
+  const remind = yield* makeRemind
+  const again = yield* makeAgain
+  const next = yield* makeNext
+  const order = yield* makeOrder
   return (command: PlanCommand, speaker: Speaker): Effect.Effect<Answer> => {
     switch (command.type) {
       case "remind":

@@ -48,6 +48,17 @@ export class Schedules extends Context.Service<
   )
 }
 
+/** The next times of skills, the soonest first. */
+const nextRuns = Effect.fnUntraced(function* (scheduled: Scheduled) {
+  const zone = DateTime.zoneMakeLocal()
+  const now = new Date(yield* Clock.currentTimeMillis)
+  const runs = [...scheduled].map(([skill, schedules]) => ({
+    skill,
+    at_ms: Math.min(...schedules.map(({ times }) => Cron.next(times(zone), now).getTime()))
+  }))
+  return runs.toSorted((a, b) => a.at_ms - b.at_ms)
+})
+
 const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const images = yield* Images
@@ -108,17 +119,8 @@ const make = Effect.gen(function* () {
   })
 
   const next = Effect.fn("Schedules.next")(function* (agent_id: AgentId) {
-    const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
-    if (view === undefined || view.image_version === null) return []
-    const zone = DateTime.zoneMakeLocal()
-    const now = new Date(yield* Clock.currentTimeMillis)
-    const runs = [...(yield* scheduledIn({ agent_id, image_version: view.image_version }))].map(
-      ([skill, schedules]) => ({
-        skill,
-        at_ms: Math.min(...schedules.map(({ times }) => Cron.next(times(zone), now).getTime()))
-      })
-    )
-    return runs.toSorted((a, b) => a.at_ms - b.at_ms)
+    const image_version = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)?.image_version ?? null
+    return image_version === null ? [] : yield* nextRuns(yield* scheduledIn({ agent_id, image_version }))
   })
 
   const loop = Effect.andThen(
