@@ -102,7 +102,9 @@ const makeSettle = Effect.gen(function* () {
       const bound = yield* unaskedPlace(current, agent_id, boundDms(session.resource_bindings))
       if (bound === undefined) return true
       const row = { ...bound, agent_id, session_id: null, kind: "notice", in_reply_to: null } as const
-      yield* insertOutbox(current, [{ ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text: notice(current, bound.dm) }])
+      yield* insertOutbox(current, [
+        { ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text: notice(current, bound.dm) }
+      ])
       yield* sql.afterCommit(outbox.wake(bound.dm))
       return true
     }).pipe(inTransaction, onDatabase)
