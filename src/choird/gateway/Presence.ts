@@ -11,7 +11,7 @@ import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
-import type { PendingReport } from "#src/shared/session/State.ts"
+import type { OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 
 /** How long a person is shown that the agent works on one message; one that takes longer is a job's, which reports. */
@@ -34,6 +34,15 @@ interface Open {
   readonly since_ms: number
 }
 
+/** A tool that runs in the turn of a person's message. */
+export interface Runs {
+  readonly agent_id: AgentId
+  readonly inbox_id: InboxId
+  /** Its name without that of Choir before it, as a terminal shows it. */
+  readonly tool: string
+  readonly seconds: number
+}
+
 /** A job that asks the person something. */
 interface AskingJob {
   readonly session_id: SessionId
@@ -47,6 +56,8 @@ export class Presence extends Context.Service<
     asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId): Effect.Effect<void>
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
+    /** The tool that runs in the turn of an open message of this DM. */
+    runs(dm: ResourceName): Effect.Effect<Runs | undefined>
     isAnswered(inbox_id: InboxId): boolean
     /** Whether the answer or the report that a draft becomes is still to come. */
     isDue(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<boolean>
@@ -69,6 +80,8 @@ export class Presence extends Context.Service<
       const answered = new BoundedMap<InboxId, true>(PRESENCE_MESSAGES_MAX)
       /** The reports that agents make now. Each is followed for as long as its agent owes it. */
       const reporting = new Map<AgentId, Open & { readonly rev: number }>()
+      /** The call that each agent's edge makes now. */
+      const calls = new Map<AgentId, { readonly call: OpenCall; readonly since_ms: number }>()
       const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
 
       const close = (agent_id: AgentId, inbox_id: InboxId) => {
@@ -77,6 +90,13 @@ export class Presence extends Context.Service<
         open.delete(inbox_id)
         answered.setInPlace(inbox_id, true)
       }
+
+      const noteCall = Effect.fnUntraced(function* (agent_id: AgentId, { edge }: SessionState) {
+        const call = edge.calls.find(({ stage }) => stage === "committed")
+        if (call === undefined) calls.delete(agent_id)
+        else if (calls.get(agent_id)?.call.call_id !== call.call_id)
+          calls.set(agent_id, { call, since_ms: yield* monotonicMs })
+      })
 
       /** Without the database nobody is known to wait for the report. */
       const follow = Effect.fnUntraced(function* (agent_id: AgentId, report: PendingReport | undefined) {
@@ -94,7 +114,7 @@ export class Presence extends Context.Service<
         Stream.runForEach(({ agent_id, events: news, state }) =>
           Effect.suspend(() => {
             for (const inbox_id of answeredBy(news)) close(agent_id, inbox_id)
-            return follow(agent_id, nextReport(state))
+            return Effect.andThen(noteCall(agent_id, state), follow(agent_id, nextReport(state)))
           })
         ),
         restarted("the watch of what is answered"),
@@ -128,6 +148,19 @@ export class Presence extends Context.Service<
           if (newest !== undefined && (yield* works(newest))) return true
           for (const report of reporting.values()) if (report.dm === dm && (yield* works(report))) return true
           return false
+        }),
+        runs: Effect.fnUntraced(function* (dm) {
+          const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
+          const known = newest === undefined ? undefined : calls.get(newest.agent_id)
+          if (newest === undefined || known === undefined || !(yield* works(newest))) return undefined
+          const turn = (yield* stateOf(newest.agent_id))?.edge.turn
+          if (turn?.kind !== "turn" || open.get(turn.inbox_id)?.dm !== dm) return undefined
+          return {
+            agent_id: newest.agent_id,
+            inbox_id: turn.inbox_id,
+            tool: known.call.name.replace(/^choir-/u, ""),
+            seconds: Math.floor(((yield* monotonicMs) - known.since_ms) / 1000)
+          }
         }),
         isAnswered: (inbox_id) => answered.has(inbox_id),
         isDue: Effect.fnUntraced(function* ({ agent_id, inbox_id, report_rev }) {
