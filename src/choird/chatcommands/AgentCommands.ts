@@ -186,6 +186,9 @@ const make = Effect.fnUntraced(function* () {
 
   const { build, onAgent, reset, updateAll } = yield* makeWork
 
+  const runs = (agent_id: AgentId) =>
+    Effect.map(lifecycle.list, (views) => views.some((view) => view.agent_id === agent_id && view.status === "running"))
+
   /** Commands that take effect on an agent, or on all, and take long. */
   const lasting = (command: Lasting, speaker: Speaker) => {
     const agent_id = "agent_id" in command && command.agent_id !== undefined ? command.agent_id : speaker.agent_id
@@ -193,8 +196,13 @@ const make = Effect.fnUntraced(function* () {
       later(speaker, `${doing} ${agent_id}.`, () => onAgent(action, agent_id, speaker, work))
     switch (command.type) {
       case "start agent": {
-        const started = lifecycle.startInChat(agent_id, speaker.dm, command.options)
-        return does("agent.start", "Starting", Effect.as(started, `${agent_id} is running`))
+        const started = Effect.as(
+          lifecycle.startInChat(agent_id, speaker.dm, command.options),
+          `${agent_id} is running`
+        )
+        return Effect.flatMap(runs(agent_id), (isRunning) =>
+          isRunning ? onAgent("agent.start", agent_id, speaker, started) : does("agent.start", "Starting", started)
+        )
       }
       case "stop agent":
         return does("agent.stop", "Stopping", Effect.as(lifecycle.stop(agent_id), `${agent_id} is stopped`))

@@ -32,7 +32,7 @@ import { makeLook, makeShowOutside, makeSteer, orderOf } from "./chatSteering.ts
 import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered } from "./Choices.ts"
-import type { AgentCommand, Command } from "./readCommand.ts"
+import { type AgentCommand, type Command, OF_ALL_WORDS } from "./readCommand.ts"
 import { refusedAnswer, sentence } from "./refusedAnswer.ts"
 import type { Speaker } from "./Speaker.ts"
 import { standingText } from "./standingText.ts"
@@ -243,9 +243,6 @@ const makeSetModel = Effect.gen(function* () {
     return notice(`Switched to ${llm}, from the next step until the agent is started again.`)
   })
 })
-
-/** Commands that show or remove what anybody told the agent. */
-const OF_ALL_WORDS: ReadonlySet<Command["type"]> = new Set(["memory", "forget", "events", "context"])
 
 /** Why a person may not give a command: others' words are an admin's to read and to forget. */
 const makeHindrance = Effect.gen(function* () {
