@@ -9,9 +9,10 @@ import { answeredBy } from "#src/choird/sessions/projections.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { makeRunningCalls, type Runs } from "./runningCalls.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
-import type { OpenCall, PendingReport, SessionState } from "#src/shared/session/State.ts"
+import type { PendingReport } from "#src/shared/session/State.ts"
 import { nextReport } from "#src/shared/session/turns.ts"
 
 /** How long a person is shown that the agent works on one message; one that takes longer is a job's, which reports. */
@@ -34,20 +35,24 @@ interface Open {
   readonly since_ms: number
 }
 
-/** A tool that runs in the turn of a person's message. */
-export interface Runs {
-  readonly agent_id: AgentId
-  readonly inbox_id: InboxId
-  /** Its name without that of Choir before it, as a terminal shows it. */
-  readonly tool: string
-  readonly seconds: number
-}
-
 /** A job that asks the person something. */
 interface AskingJob {
   readonly session_id: SessionId
   readonly job_name: JobName
 }
+
+/** The running session of an agent. A sign of life is not worth a wait for the database: where that is away, there is none. */
+const makeSessionOf = Effect.gen(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* (agent_id: AgentId) {
+    const view = yield* Effect.option(lifecycle.view(agent_id))
+    if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
+    const { session_id } = view.value
+    const state = Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+    return state === undefined ? undefined : { session_id, state }
+  })
+})
 
 export class Presence extends Context.Service<
   Presence,
@@ -74,14 +79,12 @@ export class Presence extends Context.Service<
     Effect.gen(function* () {
       const events = yield* EventStore
       const drafts = yield* Drafts
-      const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
       const open = new BoundedMap<InboxId, Open>(PRESENCE_MESSAGES_MAX)
       const answered = new BoundedMap<InboxId, true>(PRESENCE_MESSAGES_MAX)
       /** The reports that agents make now. Each is followed for as long as its agent owes it. */
       const reporting = new Map<AgentId, Open & { readonly rev: number }>()
-      /** The call that each agent's edge makes now. */
-      const calls = new Map<AgentId, { readonly call: OpenCall; readonly since_ms: number }>()
+      const calls = makeRunningCalls()
       const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
 
       const close = (agent_id: AgentId, inbox_id: InboxId) => {
@@ -90,13 +93,6 @@ export class Presence extends Context.Service<
         open.delete(inbox_id)
         answered.setInPlace(inbox_id, true)
       }
-
-      const noteCall = Effect.fnUntraced(function* (agent_id: AgentId, { edge }: SessionState) {
-        const call = edge.calls.find(({ stage }) => stage === "committed")
-        if (call === undefined) calls.delete(agent_id)
-        else if (calls.get(agent_id)?.call.call_id !== call.call_id)
-          calls.set(agent_id, { call, since_ms: yield* monotonicMs })
-      })
 
       /** Without the database nobody is known to wait for the report. */
       const follow = Effect.fnUntraced(function* (agent_id: AgentId, report: PendingReport | undefined) {
@@ -114,22 +110,16 @@ export class Presence extends Context.Service<
         Stream.runForEach(({ agent_id, events: news, state }) =>
           Effect.suspend(() => {
             for (const inbox_id of answeredBy(news)) close(agent_id, inbox_id)
-            return Effect.andThen(noteCall(agent_id, state), follow(agent_id, nextReport(state)))
+            return Effect.andThen(calls.note(agent_id, state), follow(agent_id, nextReport(state)))
           })
         ),
         restarted("the watch of what is answered"),
         Effect.forkScoped
       )
 
-      // A sign of life is not worth a wait for the database: where it is away, none is shown.
-      const sessionOf = Effect.fnUntraced(function* (agent_id: AgentId) {
-        const view = yield* Effect.option(lifecycle.view(agent_id))
-        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
-        const { session_id } = view.value
-        const state = Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
-        return state === undefined ? undefined : { session_id, state }
-      })
+      const sessionOf = yield* makeSessionOf
       const stateOf = (agent_id: AgentId) => Effect.map(sessionOf(agent_id), (session) => session?.state)
+      const newestAt = (dm: ResourceName) => [...open.values()].findLast((message) => message.dm === dm)
       const works = Effect.fnUntraced(function* ({ agent_id, since_ms }: Open) {
         if ((yield* monotonicMs) - since_ms > PRESENCE_MS_MAX) return false
         const state = yield* stateOf(agent_id)
@@ -144,23 +134,17 @@ export class Presence extends Context.Service<
           yield* PubSub.publish(seen, { dm, inbox_id })
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
-          const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
+          const newest = newestAt(dm)
           if (newest !== undefined && (yield* works(newest))) return true
           for (const report of reporting.values()) if (report.dm === dm && (yield* works(report))) return true
           return false
         }),
         runs: Effect.fnUntraced(function* (dm) {
-          const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
-          const known = newest === undefined ? undefined : calls.get(newest.agent_id)
-          if (newest === undefined || known === undefined || !(yield* works(newest))) return undefined
+          const newest = newestAt(dm)
+          if (newest === undefined || !(yield* works(newest))) return undefined
           const turn = (yield* stateOf(newest.agent_id))?.edge.turn
-          if (turn?.kind !== "turn" || open.get(turn.inbox_id)?.dm !== dm) return undefined
-          return {
-            agent_id: newest.agent_id,
-            inbox_id: turn.inbox_id,
-            tool: known.call.name.replace(/^choir-/u, ""),
-            seconds: Math.floor(((yield* monotonicMs) - known.since_ms) / 1000)
-          }
+          const isTheirs = turn?.kind === "turn" && open.get(turn.inbox_id)?.dm === dm
+          return isTheirs ? yield* calls.of(newest.agent_id, turn.inbox_id) : undefined
         }),
         isAnswered: (inbox_id) => answered.has(inbox_id),
         isDue: Effect.fnUntraced(function* ({ agent_id, inbox_id, report_rev }) {
