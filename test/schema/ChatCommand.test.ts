@@ -52,7 +52,7 @@ describe("the table of a chat's commands", () => {
     }
   })
 
-  it("names in the menu the words that follow a first one which is no command by itself", () => {
+  it("names in the menu the words that follow a first one which alone does nothing", () => {
     const agent = menuOf(true).find(({ command }) => command === "agent")
     assert.strictEqual(agent?.description, "Followed by one of: list, build")
   })

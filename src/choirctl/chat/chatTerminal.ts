@@ -256,7 +256,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   let warned = false
   /** The newest reason of the agent's status. An agent that runs says by its messages what is wrong. */
   let reason: string | null = null
-  /** Whether the person was told that the agent does not run, and why. */
+  /** Whether the person knows that the agent does not run, and why. */
   let isAway = false
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))

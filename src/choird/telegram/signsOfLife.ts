@@ -21,7 +21,7 @@ const DRAFT_CHARS_MAX = 4096
 /** The pause after a refusal that names none. */
 const DRAFT_PAUSE_MS = 10_000
 
-/** How often a person is told for how long a tool has been running, and the seconds after which they are. */
+/** The interval between two notes on how long a tool has been running, and the seconds before the first one. */
 const RUNS_INTERVAL_MS = 4000
 const RUNS_LONG_S = 5
 
@@ -40,7 +40,7 @@ const shownText = (draft: ShownDraft, chars_max = DRAFT_CHARS_MAX): string => {
   return text.length <= chars_max ? text : shown(`…${lastPart(text, room)}`)
 }
 
-/** What runs, in choird's words, below those that the agent wrote in the same turn. */
+/** The tool that runs, in choird's words, below those that the agent wrote in the same turn. */
 const runsText = ({ agent_id, seconds, tool }: Runs, words: ShownDraft | undefined): string => {
   const lasting = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`
   const text = chatText({ agent_id, source: "choird", text: `Running ${tool}, ${lasting}` })

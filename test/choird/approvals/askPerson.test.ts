@@ -30,7 +30,7 @@ const proposed = Effect.fnUntraced(function* (dm: ResourceName, dms: ReadonlyArr
 })
 
 describeStores("a change of the configuration", (it) => {
-  it.effect("that a person who is no admin caused is asked at an admin's chat, and the person reads who decides", () =>
+  it.effect("that somebody without the rights of an admin caused is asked at an admin's chat, and the person reads who decides", () =>
     Effect.gen(function* () {
       const places = [
         [TABLET, [TABLET, PHONE]],
