@@ -176,6 +176,17 @@ const makeWork = Effect.gen(function* () {
   return { build, onAgent, reset, updateAll }
 })
 
+/** An agent that runs is not started: the refusal comes at once. */
+const ifRunning = <A, B>(
+  { list }: Lifecycle["Service"],
+  agent_id: AgentId,
+  runs: Effect.Effect<A>,
+  others: Effect.Effect<B>
+) =>
+  Effect.flatMap(list, (views): Effect.Effect<A | B> =>
+    views.some((view) => view.agent_id === agent_id && view.status === "running") ? runs : others
+  )
+
 const make = Effect.fnUntraced(function* () {
   const lifecycle = yield* Lifecycle
   const updates = yield* Updates
@@ -186,9 +197,6 @@ const make = Effect.fnUntraced(function* () {
 
   const { build, onAgent, reset, updateAll } = yield* makeWork
 
-  const runs = (agent_id: AgentId) =>
-    Effect.map(lifecycle.list, (views) => views.some((view) => view.agent_id === agent_id && view.status === "running"))
-
   /** Commands that take effect on an agent, or on all, and take long. */
   const lasting = (command: Lasting, speaker: Speaker) => {
     const agent_id = "agent_id" in command && command.agent_id !== undefined ? command.agent_id : speaker.agent_id
@@ -196,13 +204,10 @@ const make = Effect.fnUntraced(function* () {
       later(speaker, `${doing} ${agent_id}.`, () => onAgent(action, agent_id, speaker, work))
     switch (command.type) {
       case "start agent": {
-        const started = Effect.as(
-          lifecycle.startInChat(agent_id, speaker.dm, command.options),
-          `${agent_id} is running`
-        )
-        return Effect.flatMap(runs(agent_id), (isRunning) =>
-          isRunning ? onAgent("agent.start", agent_id, speaker, started) : does("agent.start", "Starting", started)
-        )
+        const begun = lifecycle.startInChat(agent_id, speaker.dm, command.options)
+        const started = Effect.as(begun, `${agent_id} is running`)
+        const refused = onAgent("agent.start", agent_id, speaker, started)
+        return ifRunning(lifecycle, agent_id, refused, does("agent.start", "Starting", started))
       }
       case "stop agent":
         return does("agent.stop", "Stopping", Effect.as(lifecycle.stop(agent_id), `${agent_id} is stopped`))
