@@ -58,6 +58,10 @@ export const ModelSummary = Schema.Struct({
   name: ResourceName,
   type: Schema.Literals(["llm", "tts", "voice"]),
   provider: Schema.String,
-  model: Schema.String
+  model: Schema.String,
+  /** Of a model: the agents whose default it is, the models that answer when it cannot, and its price in USD per million tokens. */
+  default_of: Schema.optionalKey(Schema.Array(AgentId)),
+  fallback: Schema.optionalKey(Schema.Array(ResourceName)),
+  price: Schema.optionalKey(Schema.Struct({ input: Schema.Finite, output: Schema.Finite }))
 })
 export type ModelSummary = typeof ModelSummary.Type

@@ -67,7 +67,7 @@ const npmStart = Effect.fnUntraced(function* (newcomer: Newcomer, variant: Varia
   })
   yield* terminal.run("npm start", { meanwhile: conversation })
   const { agents, models, runtime } = config()
-  assert.deepStrictEqual(agents.choir.defaults.dm, variant.telegram ? ["telegram", "terminal"] : "terminal")
+  assert.deepStrictEqual(agents.choir.defaults.dm, variant.telegram ? ["phone", "terminal"] : "terminal")
   assert.deepStrictEqual(models.main.fallback, variant.provider ? ["fallback"] : undefined)
   assert.deepStrictEqual(models.main.price, variant.provider ? { input: 3, output: 15 } : { input: 0, output: 0 })
   assert.strictEqual(runtime.type, variant.bubblewrap ? "sandbox" : "process")

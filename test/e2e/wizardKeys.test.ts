@@ -91,6 +91,7 @@ describe("the wizard", () => {
     Effect.gen(function* () {
       const telegram = yield* makeTelegram
       const bot = telegram.bot(TOKEN)
+      yield* bot.name(PHONE_USER, "Ada")
       const person = yield* emptyHome(undefined)
       const home = join(person, "choir")
       const env = { CHOIR_TELEGRAM_API_ROOT: telegram.url }
@@ -111,7 +112,7 @@ describe("the wizard", () => {
       yield* bot.text(STRANGER, "ABCD-EFGH")
       yield* bot.textInGroup(-1009, PHONE_USER, code)
       yield* bot.text(PHONE_USER, `/start ${code.replace("-", "").toLowerCase()}`)
-      yield* terminal.see(`Your phone is paired: the Telegram user ${PHONE_USER} is the admin`, LATER)
+      yield* terminal.see(`Your phone is paired: the Telegram user ${PHONE_USER} is the admin, as ada`, LATER)
       yield* terminal.see("Your time zone", LATER)
       yield* terminal.line("")
       const news = yield* terminal.drawn
@@ -119,7 +120,7 @@ describe("the wizard", () => {
       assert.include(news.slice(news.lastIndexOf("to pair later"), news.indexOf("Your phone is paired")), "\n\u001b[J")
       yield* terminal.see("Next:", LATER)
       const { dms } = JSON.parse(readFileSync(join(home, "config.json"), "utf8"))
-      assert.deepStrictEqual(dms.telegram, { gateway: "telegram", user_id: String(PHONE_USER), admin: true })
+      assert.deepStrictEqual(dms.ada, { gateway: "telegram", user_id: String(PHONE_USER), admin: true })
       const sent = yield* bot.sent.all
       assert.deepStrictEqual(
         sent.map(({ chat, text }) => [chat.id, text?.slice(0, 12)]),

@@ -53,6 +53,11 @@ describe("the table of a chat's commands", () => {
     }
   })
 
+  it("names in the menu the words that follow a first one which alone does nothing", () => {
+    const agent = menuOf(true).find(({ command }) => command === "agent")
+    assert.strictEqual(agent?.description, "Followed by one of: list, build")
+  })
+
   it("has every regular command that people know", () => {
     const regular = chatCommands.flatMap(({ words }) => (mayGive(words, false) ? [words] : []))
     const known = ["status", "stop", "restart", "cores", "cancel", "compact", "events", "model", "model llm", "voice"]

@@ -229,7 +229,18 @@ const usual: Answers = {
   verify: Effect.succeed({ ok: true, events: 12, head: "cd".repeat(32) }),
   audit: Effect.succeed([auditRow]),
   signal: Effect.succeed({ signal_id: SignalId.make("5"), rev: null, refused: null }),
-  models: Effect.succeed([{ name: ResourceName.make("sonnet"), type: "llm", provider: "p", model: "m" }]),
+  models: Effect.succeed([
+    {
+      name: ResourceName.make("sonnet"),
+      type: "llm",
+      provider: "p",
+      model: "m",
+      default_of: [AGENT],
+      fallback: [ResourceName.make("opus")],
+      price: { input: 3, output: 15 }
+    },
+    { name: ResourceName.make("opus"), type: "llm", provider: "p", model: "o" }
+  ]),
   agentModels: Effect.succeed(agentModels),
   approvals: Effect.succeed([approvalSummary]),
   approval: Effect.succeed(approvalDetail),

@@ -228,11 +228,13 @@ export const notice = (text: string): EventDraft => ({
 })
 
 /** A new session of a new agent, and its agent's side. */
-export const newTalk = Effect.gen(function* () {
+export const newTalkAt = Effect.fnUntraced(function* (dm: ResourceName) {
   const sessions = yield* SessionStore
-  const { agent_id, session_id } = yield* sessions.create(newAgent(), BINDINGS, "0000000")
+  const { agent_id, session_id } = yield* sessions.create(newAgent(), { ...BINDINGS, dm }, "0000000")
   return new Talk(session_id, agent_id)
 })
+
+export const newTalk = newTalkAt(DESK)
 
 /** The session's row, which there is. */
 export const rowOf = (talk: Talk) =>

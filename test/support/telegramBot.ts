@@ -63,6 +63,7 @@ export const quietServices = Layer.mergeAll(
   Layer.mock(Presence, {
     asked: () => Effect.void,
     isAtWork: () => Effect.succeed(false),
+    runs: () => Effect.undefined,
     isAnswered: () => false,
     isDue: () => Effect.succeed(true),
     wakes: () => Stream.never,

@@ -256,6 +256,8 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   let warned = false
   /** The newest reason of the agent's status. An agent that runs says by its messages what is wrong. */
   let reason: string | null = null
+  /** Whether the person knows that the agent does not run, and why. */
+  let isAway = false
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
   const isBusy = () => own.areOpen() || state().reporting || !IDLE.has(state().edge)
@@ -276,6 +278,8 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
       const isNews = news.status !== "running" && news.reason !== reason
       reason = news.reason
       if (isNews && reason !== null) yield* dim(`${agent_id} is ${news.status}: ${reason}`)
+      if (isAway && news.status === "running") yield* dim(`${agent_id} is running again`)
+      isAway = news.status !== "running" && (isAway || (isNews && reason !== null))
     }
     yield* after(news)
     if (!isBusy() || ends) stopping = false

@@ -291,13 +291,13 @@ const init = Command.make(
     const named = given({ workspace: flags.workspace, llm: flags.llm, dm: flags.dm })
     const choice = { ...named, ...shared, ...(yield* briefOf(flags.id, named, flags.daily_brief)) }
     const made = yield* onHost(initAgent(home, flags.id, choice))
-    const { agent_id, added, daily_brief, dm, llm, repo, workspace } = made
+    const { agent_id, added, brief_left_out, daily_brief, dm, llm, repo, workspace } = made
     const { joinChoird } = yield* Effect.promise(() => import("./applyConfig.ts"))
     const joined = yield* joinChoird(agent_id, added)
     const screen = yield* Screen
     if (joined.note !== undefined) yield* screen.note(safeLine(joined.note))
     const { applied, next } = joined
-    const all = { ok: true, agent_id, repo, workspace, llm, dm, daily_brief, applied, next }
+    const all = { ok: true, agent_id, repo, workspace, llm, dm, daily_brief, brief_left_out, applied, next }
     if (!flags.brief || json) yield* print(all, initAgentText)
   })
 ).pipe(

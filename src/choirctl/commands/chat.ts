@@ -1,9 +1,10 @@
 /** choirctl chat: talk with an agent in this terminal, or send messages from a script. */
 import { Effect, Option, Stdio, Stream } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import type { ChatNews } from "#src/choirctl/chat/ChatConnection.ts"
 import { messageText } from "#src/choirctl/render/chat.ts"
 import { usageError } from "#src/choirctl/terminal/failure.ts"
+import { onHome } from "#src/shared/files/homeFolder.ts"
 import { onHost } from "#src/choirctl/terminal/Host.ts"
 import { makeLineSplitter } from "#src/choirctl/terminal/input.ts"
 import { eraseLine, withProgress } from "#src/choirctl/terminal/print.ts"
@@ -11,6 +12,7 @@ import { root } from "#src/choirctl/terminal/root.ts"
 import { Screen } from "#src/choirctl/terminal/Screen.ts"
 import { jsonText, safeText } from "#src/choirctl/terminal/text.ts"
 import { agentId } from "#src/choirctl/commands/flags/arguments.ts"
+import { agentOf } from "#src/choirctl/commands/flags/tryFlags.ts"
 
 /** Standard input of `choirctl chat`, in one line. */
 export const CHAT_LINE_BYTES_MAX = 512 * 1024
@@ -60,7 +62,7 @@ const show = Effect.fnUntraced(function* (news: ChatNews) {
 export const chat = Command.make(
   "chat",
   {
-    id: agentId,
+    id: agentId.pipe(Argument.withDescription("Agent to talk with; optional if there is only one"), Argument.optional),
     message: Flag.String("message").pipe(
       Flag.withDescription("Send one message, print the answer, and exit when the turn has ended"),
       Flag.withMetavar("<text>"),
@@ -77,11 +79,15 @@ export const chat = Command.make(
     )
   },
   Effect.fnUntraced(
-    function* ({ id, message, timeout }) {
+    function* ({ id: given, message, timeout }) {
       const { home, json } = yield* root
       const screen = yield* Screen
       if (Option.exists(message, (text) => text.trim() === ""))
-        return yield* usageError("the message is empty", `choirctl chat ${id} --message "hello"`)
+        return yield* usageError("the message is empty", 'choirctl chat --message "hello"')
+      const id = yield* agentOf(
+        given,
+        (ids) => `: ${ids.map((one) => onHome(home, `choirctl chat ${one}`)).join(", ")}`
+      )
       const [{ openChat }, { chatMessages }, { chatTerminal, openLineEditor }] = yield* load
       const connection = yield* openChat(home, id)
       if (Option.isNone(message) && screen.interactive && !json) {

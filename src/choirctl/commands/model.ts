@@ -18,13 +18,23 @@ import { removeEntry } from "./removeEntry.ts"
 import { type Tried, triedWords } from "#src/choirctl/doctor/modelCheck.ts"
 import { fields, safeLine, table } from "#src/choirctl/terminal/text.ts"
 
+const orNone = (names: ReadonlyArray<string> = []): string => names.join(", ") || "-"
+
 /** Models for people. */
 const modelTable = (rows: ReadonlyArray<ModelSummary>, color: boolean): string =>
   rows.length === 0
     ? "no model is configured"
     : table(
-        ["NAME", "TYPE", "PROVIDER", "MODEL"],
-        rows.map(({ model, name, provider, type }) => [name, type, safeLine(provider), safeLine(model)]),
+        ["NAME", "TYPE", "PROVIDER", "MODEL", "DEFAULT OF", "FALLBACK", "USD IN/OUT"],
+        rows.map(({ default_of, fallback, model, name, price, provider, type }) => [
+          name,
+          type,
+          safeLine(provider),
+          safeLine(model),
+          orNone(default_of),
+          orNone(fallback),
+          price === undefined ? "-" : `${price.input}/${price.output}`
+        ]),
         color
       )
 

@@ -3,6 +3,7 @@ import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AgentId, ResourceName } from "#schema/Ids.ts"
 import { modelEntry } from "#src/choirctl/home/initHome.ts"
+import { modelUse } from "#src/choirctl/home/modelUse.ts"
 import { knownPrice } from "#src/choirctl/home/knownModels.ts"
 import { apiAt, hasOwnAddress, presetOf, type Provider, PROVIDERS } from "#src/choirctl/home/providers.ts"
 import type { CheckFailed } from "#src/choirctl/doctor/checkHttp.ts"
@@ -178,7 +179,7 @@ export const modelAdd = Command.make(
       agent !== undefined
         ? [`choirctl agent restart ${agent}`]
         : fallback_for === undefined
-          ? [`choirctl model set <agent-id> --llm ${name}`]
+          ? [yield* modelUse(home, name)]
           : []
     const next = (
       applied === null

@@ -47,6 +47,8 @@ export interface AgentInitialized {
   readonly dm: DmNames
   /** When its daily brief begins; null where it has none, or an interrupted call left its repository. */
   readonly daily_brief: string | null
+  /** Whether a brief was asked for that was not written, since the repository was there before. */
+  readonly brief_left_out: boolean
   /** The entries of config.json that are new, as dotted paths. */
   readonly added: ReadonlyArray<string>
 }
@@ -200,7 +202,17 @@ const addAgent = Effect.fnUntraced(function* (home: string, id: AgentId, choice:
     ...(choice.cross_read === undefined ? [] : ["memory.cross_read"])
   ]
   const dm = dmEntry(plan)
-  return { agent_id: id, repo, workspace, llm, dm, daily_brief: brief ?? null, added } satisfies AgentInitialized
+  const brief_left_out = !fresh && choice.brief !== undefined
+  return {
+    agent_id: id,
+    repo,
+    workspace,
+    llm,
+    dm,
+    daily_brief: brief ?? null,
+    brief_left_out,
+    added
+  } satisfies AgentInitialized
 })
 
 /** Adds the agent, and reuses a repository that an interrupted call left. */

@@ -19,6 +19,7 @@ import { longHomeProblem } from "#src/shared/files/hostProblems.ts"
 import { shellQuoted } from "#src/shared/text/shellQuoted.ts"
 import { fileText, homePlace, secretsPath, writePrivate } from "./homeFiles.ts"
 import { knownModel, knownPrice, type Price } from "./knownModels.ts"
+import { personName } from "./personName.ts"
 import type { Provider } from "./providers.ts"
 import { GLOBAL_STARTER } from "./repositories.ts"
 import { addSecrets } from "./secretsFile.ts"
@@ -56,6 +57,8 @@ export interface Setup {
     | {
         /** The admin on Telegram; absent where they pair with a code. */
         readonly user_id: string | undefined
+        /** Their name on Telegram, where they sent a code from there. */
+        readonly first_name?: string | undefined
         readonly token: Redacted.Redacted | undefined
         /** Where the Bot API is, when it is not at Telegram itself. */
         readonly api_root: string | undefined
@@ -134,7 +137,9 @@ const skeleton = (home: string, { allow_unmapped_root, model, runtime, telegram,
     terminal: { gateway: "terminal", user_id: "local", admin: true },
     ...(telegram?.user_id === undefined
       ? {}
-      : { telegram: { gateway: "telegram", user_id: telegram.user_id, admin: true } })
+      : {
+          [personName(telegram.first_name)]: { gateway: "telegram", user_id: telegram.user_id, admin: true }
+        })
   },
   postgres: { embedded: true },
   runtime: { type: runtime, ...(allow_unmapped_root ? { allow_unmapped_root } : {}) },

@@ -9,6 +9,7 @@ import { decodeFile } from "#src/shared/config/decode.ts"
 import { editJson, editJsonAt } from "#src/shared/config/jsonEdits.ts"
 import { withHomeFilesLock } from "#src/shared/files/homeFilesLock.ts"
 import { type JsonObject, readConfigText, sectionOf, writePrivate } from "./homeFiles.ts"
+import { useModel } from "./modelUse.ts"
 
 /** The configuration without an entry, as it is to be written. */
 export interface Removal {
@@ -67,10 +68,11 @@ export const modelRemoval = Effect.fnUntraced(function* (home: string, name: Res
   const { text: before, written } = yield* readConfigText(home)
   yield* requireEntry(written, "models", name)
   const { agents, models } = yield* decodeFile(Config)(path, before)
+  const speakers = Object.entries(agents).flatMap(([id, { defaults }]) =>
+    defaults.llm === name || defaults.core_llm === name ? [id] : []
+  )
   const users = [
-    ...Object.entries(agents).flatMap(([id, { defaults }]) =>
-      defaults.llm === name || defaults.core_llm === name ? [`the agent ${id}`] : []
-    ),
+    ...speakers.map((id) => `the agent ${id}`),
     ...Object.entries(models).flatMap(([other, { fallback }]) =>
       fallback.includes(name) ? [`the model ${other}, as its fallback`] : []
     )
@@ -79,7 +81,9 @@ export const modelRemoval = Effect.fnUntraced(function* (home: string, name: Res
     return yield* failed(
       "MODEL_IN_USE",
       `the model ${name} is used by ${users.join(" and ")}`,
-      "choose another one first: choirctl model set <agent-id> --llm <name> --default, or edit fallback in config.json"
+      speakers.length === 0
+        ? "remove it from fallback in config.json first"
+        : `choose another one first: ${useModel(speakers.slice(0, 1), undefined)}`
     )
   const text = editJson(before, ["models", name], undefined)
   const { secret } = sectionOf(sectionOf(written, "models"), name)

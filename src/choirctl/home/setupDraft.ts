@@ -36,6 +36,8 @@ export const Answers = Schema.Struct({
   without_telegram: Schema.optionalKey(Schema.Boolean),
   /** Empty where the person pairs with a code. */
   telegram_user_id: Schema.optionalKey(Schema.String),
+  /** The name of that user, where they sent a code. */
+  telegram_first_name: Schema.optionalKey(Schema.String),
   /** Empty for the zone of this machine. */
   timezone: Schema.optionalKey(Schema.String),
   bot_accepted: Schema.optionalKey(Schema.Boolean),

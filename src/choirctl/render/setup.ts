@@ -11,15 +11,29 @@ export interface Joined {
   readonly note?: string
 }
 
-type NewAgent = Pick<AgentInitialized, "agent_id" | "daily_brief" | "dm" | "llm" | "repo" | "workspace"> &
+type NewAgent = Pick<
+  AgentInitialized,
+  "agent_id" | "brief_left_out" | "daily_brief" | "dm" | "llm" | "repo" | "workspace"
+> &
   Pick<Joined, "applied" | "next">
 
-export const initAgentText = ({ agent_id, applied, daily_brief, dm, llm, next, repo, workspace }: NewAgent): string =>
+export const initAgentText = ({
+  agent_id,
+  applied,
+  brief_left_out,
+  daily_brief,
+  dm,
+  llm,
+  next,
+  repo,
+  workspace
+}: NewAgent): string =>
   [
     `added ${agent_id} to config.json: workspace ${workspace}, model ${llm}, ${typeof dm === "string" ? `DM ${dm}` : `DMs ${dm.join(", ")}`}`,
     ...(applied === true ? [`choird knows ${agent_id} and changed nothing else`] : []),
     `its tools, skills and identity are in ${repo}; commit your changes there`,
     ...(daily_brief === null ? [] : [`its daily brief begins ${daily_brief}; skills/daily-brief.json there says so`]),
+    ...(brief_left_out ? [`it has no daily brief from this command, since ${repo} was there before`] : []),
     "",
     "Next:",
     ...next.map((command) => `  ${command}`)

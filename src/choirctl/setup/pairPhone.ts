@@ -30,7 +30,7 @@ const Updates = Schema.fromJsonString(
           Schema.Struct({
             text: Schema.optionalKey(Schema.String),
             chat: Schema.Struct({ id: Schema.Int, type: Schema.String }),
-            from: Schema.optionalKey(Schema.Struct({ id: Schema.Int }))
+            from: Schema.optionalKey(Schema.Struct({ id: Schema.Int, first_name: Schema.optionalKey(Schema.String) }))
           })
         )
       })
@@ -69,7 +69,7 @@ const makeGuesses = (code: string) => {
   }
 }
 
-/** Waits until somebody sends the code to the bot in a private chat, and answers their user id. The bot greets them. */
+/** Waits until somebody sends the code to the bot in a private chat, and answers who it is. The bot greets them. */
 export const awaitCode = Effect.fn("awaitCode")(function* (bot: Bot, code: string) {
   const guesses = makeGuesses(code)
   let offset = 0
@@ -90,7 +90,7 @@ export const awaitCode = Effect.fn("awaitCode")(function* (bot: Bot, code: strin
       // Confirms what was read, so that choird does not take the code for a message.
       yield* Effect.ignore(poll(0))
       yield* Effect.ignore(callBot(bot, "sendMessage", { chat_id: message.chat.id, text: GREETING }))
-      return String(user)
+      return { id: String(user), first_name: message.from?.first_name }
     }
   }
   return yield* new NotPaired({ problem: "strangers sent too many wrong codes to this bot" })

@@ -244,6 +244,7 @@ export const takeFlags = Effect.fnUntraced(function* (draft: SetupDraft, given: 
   const differs = (Object.keys(model) as Array<keyof typeof model>).some((key) => model[key] !== before[key])
   if (differs)
     yield* draft.forget("endpoint", "name", "key_asked", "model_accepted", "price", "fallback", "fallback_accepted")
+  if (telegram_user_id !== undefined) yield* draft.forget("telegram_first_name")
   yield* draft.keep({ ...model, ...(telegram_user_id === undefined ? {} : { telegram_user_id }) })
 })
 

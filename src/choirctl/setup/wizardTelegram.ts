@@ -4,6 +4,7 @@ import { SecretName } from "#schema/Ids.ts"
 import { TELEGRAM_API_ROOT, tryBot } from "#src/choirctl/doctor/serviceChecks.ts"
 import { TELEGRAM_SECRET } from "#src/choirctl/home/initHome.ts"
 import { secretValue, setSecret } from "#src/choirctl/home/secretsFile.ts"
+import { personName } from "#src/choirctl/home/personName.ts"
 import type { Given } from "#src/choirctl/home/setupAnswers.ts"
 import { answered, type SetupDraft } from "#src/choirctl/home/setupDraft.ts"
 import { withProgress } from "#src/choirctl/terminal/print.ts"
@@ -44,7 +45,7 @@ const botQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraf
 })
 
 /** The person's id on Telegram: the bot is sent a code while the question stands, or the id is typed; empty for later. */
-const phoneQuestion = Effect.fnUntraced(function* (home: string, given: Given) {
+const phoneQuestion = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
   const screen = yield* Screen
   const api_root = given.telegram_api_root ?? TELEGRAM_API_ROOT
   const token = yield* secretValue(home, SecretName.make(TELEGRAM_SECRET))
@@ -59,17 +60,21 @@ const phoneQuestion = Effect.fnUntraced(function* (home: string, given: Given) {
     Effect.tapError(({ message }) => screen.note(`\nNo code is waited for: ${message}.`)),
     Effect.timeoutOrElse({ duration: PAIRING_MS_MAX, orElse: () => Effect.never }),
     Effect.orElseSucceed(() => undefined),
-    Effect.flatMap((id) => (id === undefined ? Effect.never : Effect.succeed({ id, paired: true })))
+    Effect.flatMap((sender) => (sender === undefined ? Effect.never : Effect.succeed({ ...sender, paired: true })))
   )
-  const typed = Effect.map(askUserId(true), (id) => ({ id, paired: false }))
-  const { id, paired } = yield* Effect.raceFirst(sent, typed)
-  if (paired) yield* screen.note(`Your phone is paired: the Telegram user ${id} is the admin`)
+  const typed = Effect.map(askUserId(true), (id) => ({ id, first_name: undefined, paired: false }))
+  const { first_name, id, paired } = yield* Effect.raceFirst(sent, typed)
+  if (first_name !== undefined) yield* draft.keep({ telegram_first_name: first_name })
+  if (paired)
+    yield* screen.note(`Your phone is paired: the Telegram user ${id} is the admin, as ${personName(first_name)}`)
   return id
 })
 
 /** The bot of a new home and the person at it; undefined where there is none. */
 export const telegramQuestions = Effect.fnUntraced(function* (home: string, draft: SetupDraft, given: Given) {
   if (!(yield* botQuestions(home, draft, given))) return undefined
-  const user_id = yield* answered(draft, "telegram_user_id", phoneQuestion(home, given))
-  return { user_id: user_id === "" ? undefined : user_id, token: undefined, api_root: given.telegram_api_root }
+  const user_id = yield* answered(draft, "telegram_user_id", phoneQuestion(home, draft, given))
+  const first_name = draft.answers().telegram_first_name
+  const api_root = given.telegram_api_root
+  return { user_id: user_id === "" ? undefined : user_id, first_name, token: undefined, api_root }
 })

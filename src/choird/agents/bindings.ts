@@ -29,6 +29,9 @@ export interface BindingProblem {
   readonly hint: string
 }
 
+const choiceHint = (known: ReadonlyArray<string>) =>
+  known.length === 1 ? `the only one is ${known[0]}` : `choose one of ${known.join(", ")}`
+
 /** The first binding whose name is not in config.json; bindings may come from an older configuration. */
 export const unknownBinding = (config: Config, bindings: ResourceBindings): BindingProblem | undefined => {
   for (const key of NAMED_BINDINGS) {
@@ -39,7 +42,7 @@ export const unknownBinding = (config: Config, bindings: ResourceBindings): Bind
     const known = Object.keys(config[section])
     return {
       reason: `there is no ${label} "${name}"`,
-      hint: known.length === 0 ? `add one to ${section} in config.json` : `choose one of ${known.join(", ")}`
+      hint: known.length === 0 ? `add one to ${section} in config.json` : choiceHint(known)
     }
   }
   return undefined

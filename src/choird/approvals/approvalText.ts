@@ -80,6 +80,14 @@ export const askingText = (asking: Asking): string => {
   ].join("\n")
 }
 
+/** For the person who asked, where only an admin decides. */
+export const adminDecidesText = ({
+  agent_id,
+  approval_id,
+  summary
+}: Pick<Asking, "agent_id" | "approval_id" | "summary">): string =>
+  `${agent_id} asks to change the configuration (number ${approval_id}): ${summary}. An admin was asked and decides.`
+
 /** For a request whose call ended before anybody decided, for example because the agent was stopped. */
 export const overText = ({ approval_id, summary }: Pick<Asking, "approval_id" | "summary">): string =>
   `Approval ${approval_id} is closed: ${summary}. Its call ended before a decision and did not run.`

@@ -185,7 +185,7 @@ export const makeAsk = Effect.gen(function* () {
       if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
       const { config: running } = yield* config.current
       const place = { state, dms: session.dms }
-      const unread = grant_id === null ? yield* countUnread(running, { agent_id, lane }, place) : 0
+      const unread = grant_id === null ? yield* countUnread(running, { agent_id, lane, request_type }, place) : 0
       if (unread >= APPROVALS_UNREAD_MAX) return { type: "unread", unread } as const
       const { canonical, hash, summary } = asked
       const row = yield* rows.insertApproval({
@@ -206,8 +206,8 @@ export const makeAsk = Effect.gen(function* () {
       })
       if (grant_id !== null) return { type: "granted", row, grant_id } as const
       const freeOf = (tool: string) => freeOfTool(config.home, agent_id, session.image_version, tool)
-      const dm = yield* tellAsked(running, row, { text: shownText(row), ...place, freeOf })
-      if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+      const dms = yield* tellAsked(running, row, { text: shownText(row), ...place, freeOf })
+      yield* sql.afterCommit(Effect.forEach(dms, outbox.wake, { discard: true }))
       return { type: "asked", row } as const
     },
     (effect) => Effect.orDie(sql.withTransaction(Effect.orDie(effect)))

@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Config } from "#schema/Config.ts"
-import { type InboxId, jobOf, type ResourceName } from "#schema/Ids.ts"
+import { type InboxId, jobOf, ResourceName } from "#schema/Ids.ts"
 import { insertOutbox, type OutboxMessage } from "#src/choird/queues/Outbox.ts"
 import { type Place, unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { rowId } from "#src/choird/database/rowId.ts"
@@ -10,7 +10,7 @@ import { traitsOf } from "#src/shared/config/channelTraits.ts"
 import { zoneOf } from "#src/shared/config/people.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
 import type { ApprovalRow } from "./approvalRows.ts"
-import { type Asking, askingText } from "./approvalText.ts"
+import { adminDecidesText, type Asking, askingText } from "./approvalText.ts"
 import { CARD_FACTS_CHARS_MAX, type Card, cardDigits, cardOf, decidedCard, documentName } from "./card.ts"
 import { cardSource } from "./cardRows.ts"
 import { briefText, grantOfRow, shownText } from "./requestTypes.ts"
@@ -25,8 +25,11 @@ const sourceOf = ({ approval_id }: ApprovalRow) => cardSource(approval_id)
 /** The source of the file that holds all of a request. */
 export const documentSource = (approval_id: string) => `approval/${approval_id}/document`
 
-/** The agent and the lane that ask. */
-type Asker = Pick<ApprovalRow, "agent_id" | "lane">
+/** The source of the message that tells the person who asked that an admin decides. */
+const askerSource = (row: ApprovalRow) => `${sourceOf(row)}/asker`
+
+/** The agent and the lane that ask, and for what. */
+type Asker = Pick<ApprovalRow, "agent_id" | "lane" | "request_type">
 
 /** The message that the lane of an approval works for. */
 const askedIn = ({ cores, edge }: SessionState, { lane }: Asker): InboxId | undefined => {
@@ -50,6 +53,25 @@ const placeOf = Effect.fnUntraced(function* (
   return elsewhere === undefined ? undefined : ({ ...elsewhere, in_reply_to: null } satisfies Asked)
 })
 
+/**
+ * Where a request is decided, and, where nobody there may decide it, the place of the person who asked: then the first is an admin's, best of
+ * those bound to the agent. Where no DM is an admin's, it is asked at the person's place with the words for an operator.
+ */
+const placesOf = Effect.fnUntraced(function* (
+  config: Config,
+  asker: Asker,
+  facts: { readonly state: SessionState; readonly dms: ReadonlyArray<ResourceName> }
+) {
+  const place = yield* placeOf(config, asker, facts)
+  if (place === undefined || mayDecide(config, place.dm, asker)) return { place }
+  const bound = facts.dms.filter((dm) => isAdmin(config, dm))
+  const all = Object.keys(config.dms)
+    .map((name) => ResourceName.make(name))
+    .filter((dm) => isAdmin(config, dm))
+  const admins = yield* unaskedPlace(config, asker.agent_id, bound.length > 0 ? bound : all)
+  return admins === undefined ? { place } : { place: { ...admins, in_reply_to: null } satisfies Asked, told: place }
+})
+
 /** Messages about approvals of an agent that wait at a DM and that no person decided; a further request there is refused. */
 export const APPROVALS_UNREAD_MAX = 100
 
@@ -62,7 +84,7 @@ export const countUnread = Effect.fnUntraced(function* (
   asker: Asker,
   facts: { readonly state: SessionState; readonly dms: ReadonlyArray<ResourceName> }
 ) {
-  const place = yield* placeOf(config, asker, facts)
+  const { place } = yield* placesOf(config, asker, facts)
   if (place === undefined) return 0
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly count: number }>`SELECT count(*)::int AS count FROM choir_control.outbox AS o
@@ -86,7 +108,7 @@ const offerOf = Effect.fnUntraced(function* (
   return { words, job: row.job_id !== null, agent: isAdmin(config, dm), now_ms, zone: zoneOf(config, dm) }
 })
 
-/** Asks once; returns the DM that has something new. */
+/** Asks once; returns the DMs that have something new. */
 export const tellAsked = Effect.fnUntraced(function* (
   config: Config,
   row: ApprovalRow,
@@ -98,12 +120,12 @@ export const tellAsked = Effect.fnUntraced(function* (
     freeOf(tool: string): ReadonlyArray<string>
   }
 ) {
-  const place = yield* placeOf(config, row, facts)
+  const { place, told } = yield* placesOf(config, row, facts)
   if (place === undefined) {
     yield* Effect.logWarning(
       `nobody was asked about approval ${row.approval_id}: there is no DM ${facts.dms.join(" or ")}`
     )
-    return undefined
+    return []
   }
   const { agent_id, session_id } = row
   const asking: Asking = {
@@ -128,10 +150,13 @@ export const tellAsked = Effect.fnUntraced(function* (
         }
   const messages = [
     ...(document === undefined ? [] : [document]),
-    { ...message, source_id: sourceOf(row), text: card.text, form: hasButtons ? card.form : null }
+    { ...message, source_id: sourceOf(row), text: card.text, form: hasButtons ? card.form : null },
+    ...(told === undefined
+      ? []
+      : [{ ...message, ...told, source_id: askerSource(row), text: adminDecidesText(row), form: null }])
   ]
   yield* insertOutbox(config, messages)
-  return place.dm
+  return told === undefined ? [place.dm] : [place.dm, told.dm]
 })
 
 /** Puts the outcome on the card of an approval, whose buttons go; returns the DM of the card, if there is one with buttons. */
@@ -164,8 +189,8 @@ export const editCard = Effect.fnUntraced(function* (
 })
 
 /**
- * Sends one more message about an approval, once, where it was asked, unless the person hears of it in that DM anyway; returns the DM.
- * `what` distinguishes the messages.
+ * Sends one more message about an approval, once, where it was asked, and of its outcome also to the person who asked for it, unless they hear of it in
+ * that DM anyway; returns the DMs. `what` distinguishes the messages.
  */
 export const tellMore = Effect.fnUntraced(function* (
   config: Config,
@@ -175,12 +200,15 @@ export const tellMore = Effect.fnUntraced(function* (
   heard_in?: ResourceName
 ) {
   const sql = yield* SqlClient.SqlClient
-  const [place] = yield* sql<Asked>`SELECT gateway, dm, in_reply_to::text FROM choir_control.outbox
-    WHERE source = 'choird' AND source_id = ${sourceOf(row)} AND part = 0`
-  if (place === undefined || place.dm === heard_in) return undefined
+  const sources = what === "rehearsed" ? [sourceOf(row)] : [sourceOf(row), askerSource(row)]
+  const asked = yield* sql<Asked & { readonly source_id: string }>`SELECT gateway, dm, in_reply_to::text, source_id
+    FROM choir_control.outbox WHERE source = 'choird' AND source_id = ANY(${sources}::text[]) AND part = 0 ORDER BY source_id`
+  const places = asked.filter(({ dm }) => dm !== heard_in)
   const { agent_id, session_id } = row
-  const source_id = `${sourceOf(row)}/${what}`
-  const message = { ...place, source: "choird", source_id, agent_id, session_id, kind: "notice", text } as const
-  yield* insertOutbox(config, [message])
-  return place.dm
+  const message = { source: "choird", agent_id, session_id, kind: "notice", text } as const
+  yield* insertOutbox(
+    config,
+    places.map((place) => ({ ...place, ...message, source_id: `${place.source_id}/${what}` }))
+  )
+  return places.map(({ dm }) => dm)
 })

@@ -6,7 +6,7 @@ import { GRANT_AGENT_MS, GRANT_USES_MAX } from "./grantRows.ts"
 import { wordsText } from "./grantWords.ts"
 import { randomBytes } from "node:crypto"
 import { type Asking, openUntil } from "./approvalText.ts"
-import { localMinute } from "#src/shared/text/localTime.ts"
+import { DAY_CHARS, localMinute } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Characters of the facts on a card; with everything else it stays below the 4,096 of a Telegram message. */
@@ -102,7 +102,6 @@ export interface Offer {
   readonly zone?: string | undefined
 }
 
-const DAY_CHARS = 10
 const lastDay = ({ now_ms, zone }: Offer): string => localMinute(now_ms + GRANT_AGENT_MS, zone).slice(0, DAY_CHARS)
 
 const offered = (offer: Offer): ReadonlyArray<string> => {

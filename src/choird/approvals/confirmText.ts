@@ -4,7 +4,7 @@ import { jobOf } from "#schema/Ids.ts"
 import type { Source } from "#schema/Source.ts"
 import { cutsNetwork } from "#src/choird/runtime/AgentCommand.ts"
 import { counted, plural } from "#src/shared/text/counts.ts"
-import { originsOf, sourceWords } from "#src/shared/session/sourceWords.ts"
+import { originsOf, sourceWords, wholeSourceWords } from "#src/shared/session/sourceWords.ts"
 import { APPROVAL_SUMMARY_CHARS_MAX, visibleJson, visibleLine } from "./approvalText.ts"
 import { type Argument, inTurn, rankedArguments, rankedJson, REACH_CHARS_MAX } from "./rankedArguments.ts"
 import { firstPart, shortened as withEllipsis } from "#src/shared/text/placeToCut.ts"
@@ -147,7 +147,7 @@ export const confirmText = (call: ConfirmTool, isCut = cutsNetwork(), shown: str
     headOf(call, isCut, shown),
     ...filesText(call, Number.POSITIVE_INFINITY),
     `input: ${rankedJson(input)}`,
-    ...(sources.length > SOURCES_SHOWN_MAX ? [`untrusted text from: ${sources.join(", ")}`] : [])
+    ...(sources.length > SOURCES_SHOWN_MAX ? [`untrusted text from: ${sources.map(wholeSourceWords).join(", ")}`] : [])
   ].join("\n")
 }
 

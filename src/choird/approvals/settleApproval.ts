@@ -91,8 +91,8 @@ export const makeSettle = Effect.fnUntraced(function* (approved: Effect.Effect<v
     }
     const { config: running } = yield* config.current
     const tell = Effect.fnUntraced(function* (what: "expired" | "decided", text: string) {
-      const dm = yield* tellMore(running, resolved, what, text, decided_in)
-      if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+      const dms = yield* tellMore(running, resolved, what, text, decided_in)
+      yield* sql.afterCommit(Effect.forEach(dms, outbox.wake, { discard: true }))
     })
     const isExpired = resolution === "expired"
     const more = granted ? ` ${GRANTED_TEXT}` : ""

@@ -176,6 +176,17 @@ const makeWork = Effect.gen(function* () {
   return { build, onAgent, reset, updateAll }
 })
 
+/** An agent that runs is not started: the refusal comes at once. */
+const ifRunning = <A, B>(
+  { list }: Lifecycle["Service"],
+  agent_id: AgentId,
+  runs: Effect.Effect<A>,
+  others: Effect.Effect<B>
+) =>
+  Effect.flatMap(list, (views): Effect.Effect<A | B> =>
+    views.some((view) => view.agent_id === agent_id && view.status === "running") ? runs : others
+  )
+
 const make = Effect.fnUntraced(function* () {
   const lifecycle = yield* Lifecycle
   const updates = yield* Updates
@@ -193,8 +204,10 @@ const make = Effect.fnUntraced(function* () {
       later(speaker, `${doing} ${agent_id}.`, () => onAgent(action, agent_id, speaker, work))
     switch (command.type) {
       case "start agent": {
-        const started = lifecycle.startInChat(agent_id, speaker.dm, command.options)
-        return does("agent.start", "Starting", Effect.as(started, `${agent_id} is running`))
+        const begun = lifecycle.startInChat(agent_id, speaker.dm, command.options)
+        const started = Effect.as(begun, `${agent_id} is running`)
+        const refused = onAgent("agent.start", agent_id, speaker, started)
+        return ifRunning(lifecycle, agent_id, refused, does("agent.start", "Starting", started))
       }
       case "stop agent":
         return does("agent.stop", "Stopping", Effect.as(lifecycle.stop(agent_id), `${agent_id} is stopped`))

@@ -32,9 +32,10 @@ import { makeLook, makeShowOutside, makeSteer, orderOf } from "./chatSteering.ts
 import { ChatSettings } from "./ChatSettings.ts"
 import { makeChatVoice } from "./chatVoice.ts"
 import { Choices, choose, numbered } from "./Choices.ts"
-import type { AgentCommand, Command } from "./readCommand.ts"
+import { type AgentCommand, type Command, OF_ALL_WORDS } from "./readCommand.ts"
 import { refusedAnswer, sentence } from "./refusedAnswer.ts"
 import type { Speaker } from "./Speaker.ts"
+import { standingText } from "./standingText.ts"
 import { hostZone, localSecond } from "#src/shared/text/localTime.ts"
 import { counted } from "#src/shared/text/counts.ts"
 
@@ -65,12 +66,6 @@ const activityText = (state: SessionState, edge_waits: boolean): ReadonlyArray<s
   return ["It is working."]
 }
 
-const standing = ({ agent_id, since_ms, status }: AgentView, now_ms: number): string => {
-  if (status !== "running") return `${agent_id} is ${status}.`
-  const minutes = Math.floor((now_ms - since_ms) / 60_000)
-  return `${agent_id} has been running for ${minutes < 1 ? "less than a minute" : `${minutes} min`}.`
-}
-
 /** The session's use of its limits, and the skill that edge is in. */
 const usedText = ({ edge, spent }: SessionState, { max_cost_usd, max_tool_calls_per_session, ...budgets }: Budgets) => {
   const paid = spent.cost_usd > 0 ? `, ${spent.cost_usd.toFixed(2)} USD` : ""
@@ -95,10 +90,10 @@ const statusText = (
   budgets: Budgets,
   approvals: { readonly lines: ReadonlyArray<string>; readonly edge: boolean },
   jobs: ReadonlyArray<string>,
-  now_ms: number
+  first: string
 ): Answer => {
   return notice(
-    standing(view, now_ms),
+    first,
     ...(view.reason === null ? [] : [`${view.reason}.`]),
     ...(state === undefined ? [] : activityText(state, approvals.edge)),
     ...approvals.lines,
@@ -268,9 +263,6 @@ const makeSetModel = Effect.gen(function* () {
   })
 })
 
-/** Commands that show or remove what anybody told the agent. */
-const OF_ALL_WORDS: ReadonlySet<Command["type"]> = new Set(["memory", "forget", "events", "context"])
-
 /** Why a person may not give a command: others' words are an admin's to read and to forget. */
 const makeHindrance = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -313,7 +305,8 @@ const make = Effect.fnUntraced(function* () {
         const { budgets } = (yield* config.current).config
         const now_ms = yield* Clock.currentTimeMillis
         const jobs = state === undefined || state.cores.size === 0 ? [] : yield* running(view, state)
-        return statusText(view, state, budgets, yield* decisions.waiting(speaker), jobNames(jobs, speaker.zone), now_ms)
+        const first = standingText(view, now_ms, speaker.zone)
+        return statusText(view, state, budgets, yield* decisions.waiting(speaker), jobNames(jobs, speaker.zone), first)
       }
       case "decide":
         return yield* decisions.decide(command, speaker)

@@ -21,7 +21,7 @@ import { BoundedMap } from "#src/shared/boundedMap.ts"
 import type { Answer } from "./Answer.ts"
 import type { Speaker } from "./Speaker.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
-import { localMinute } from "#src/shared/text/localTime.ts"
+import { DAY_CHARS, localMinute } from "#src/shared/text/localTime.ts"
 import { firstPart } from "#src/shared/text/placeToCut.ts"
 
 /** Facts and parts of sessions of one answer, and characters of each. */
@@ -46,7 +46,6 @@ const short = (text: string) => {
   return line.length <= SHOWN_CHARS ? line : `${firstPart(line, SHOWN_CHARS)}…`
 }
 
-const DAY_CHARS = 10
 const day = (instant: string, zone: string | undefined) => localMinute(instant, zone).slice(0, DAY_CHARS)
 
 const count = (number: number, one: string) => `${number} ${one}${number === 1 ? "" : "s"}`
@@ -62,10 +61,10 @@ const hitLine = (query: string, zone: string | undefined) => {
   return (hit: MemoryHit) => foundLine({ ...hit, text: excerpt(hit.text, words, FOUND_TOKENS) }, zone)
 }
 
-const foundLine = (hit: MemoryHit, zone: string | undefined) => {
-  const { first_rev, key, last_rev, said_at, session_id, text, untrusted } = hit
-  const place = session_id === undefined ? (key ?? "fact") : `session ${session_id}, events ${first_rev}-${last_rev}`
-  return `${day(said_at, zone)}, ${place}${untrusted === true ? ", untrusted" : ""}: ${short(text)}`
+/** A person knows a conversation by its time. */
+const foundLine = ({ key, said_at, session_id, text, untrusted }: MemoryHit, zone: string | undefined) => {
+  const place = session_id === undefined ? `, ${key ?? "fact"}` : ""
+  return `${localMinute(said_at, zone)}${place}${untrusted === true ? ", untrusted" : ""}: ${short(text)}`
 }
 
 const conversations = (sessions: number, also: boolean) =>

@@ -253,7 +253,7 @@ export const menuOf = (admin: boolean): ReadonlyArray<{ readonly command: string
     const rows = given.filter(({ words }) => isOf(words, command))
     const only = rows.find(({ words }) => words === command) ?? (rows.length === 1 ? rows[0] : undefined)
     const more = rows.map(({ words }) => words.slice(command.length + 1)).join(", ")
-    return { command, description: only?.help ?? `${command}: ${more}` }
+    return { command, description: only?.help ?? `Followed by one of: ${more}` }
   })
 }
 
@@ -262,9 +262,12 @@ const topicOf = ({ topic = "day" }: Pick<ChatCommand, "topic">): HelpTopic => to
 /** The part of a topic that an answer repeats. */
 const TOPIC_CHARS_MAX = 60
 
+/** Commands that show or remove what anybody told the agent. Where several people talk with it, only an admin may give them. */
+export const OF_ALL_WORDS: ReadonlySet<string> = new Set<CommandWords>(["memory", "forget", "events", "context"])
+
 /** The commands of one topic and what they do; without one those of every day, and the names of the other topics. */
-const helpOf = (admin: boolean, asked = ""): string => {
-  const given = chatCommands.filter(({ words }) => mayGive(words, admin))
+const helpOf = (admin: boolean, isShared: boolean, asked = ""): string => {
+  const given = chatCommands.filter(({ words }) => mayGive(words, admin) && !(isShared && OF_ALL_WORDS.has(words)))
   const topics = [...new Set(given.map(topicOf))]
   const topic = topics.find((name) => name === asked.toLowerCase()) ?? "day"
   const lines = given
@@ -296,8 +299,11 @@ const unknown = (typed: string, rest: string, admin: boolean): Read | undefined 
 
 const isWords = (text: string): text is CommandWords => Object.hasOwn(CHAT_COMMANDS, text)
 
-/** Undefined for a text that is not a command, and thus meant for the agent. */
-export const readCommand = (text: string, admin: boolean): Read | undefined => {
+/**
+ * Undefined for a text that is not a command, and thus meant for the agent. `isShared`: several people talk with the agent, and this one is no
+ * admin of it.
+ */
+export const readCommand = (text: string, admin: boolean, isShared = false): Read | undefined => {
   const [typedAs = ""] = SLASHED.exec(text) ?? []
   const begun = typedAs.replace(SLASH, "/")
   const rest = text.slice(typedAs.length).trim()
@@ -311,8 +317,8 @@ export const readCommand = (text: string, admin: boolean): Read | undefined => {
   const words = second !== "" && isWords(two) ? two : isWords(first) ? first : undefined
   // A bare /start is what a messenger sends for a person who opens the chat; it never starts an agent (E6).
   if (words === "start" && rest === "")
-    return { type: "say", text: `Hello! Write to me in plain words.\n${helpOf(admin)}` }
-  if (words === "help") return { type: "say", text: helpOf(admin, rest) }
+    return { type: "say", text: `Hello! Write to me in plain words.\n${helpOf(admin, isShared)}` }
+  if (words === "help") return { type: "say", text: helpOf(admin, isShared, rest) }
   if (words !== undefined) {
     if (!mayGive(words, admin)) return { type: "forbidden", words }
     return readArguments(words, words === two ? rest.slice(second.length).trim() : rest)

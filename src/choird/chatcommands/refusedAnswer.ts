@@ -2,8 +2,12 @@
 import type { AgentId } from "#schema/Ids.ts"
 import type { Answer } from "./Answer.ts"
 
+/** The name of a file with its ending. */
+const FILE = /^[\w/.-]*\w\.\w/u
+
+/** A text with a capital and a full stop; the name of a file stands as it is written. */
 export const sentence = (text: string): string =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/u.test(text) ? "" : "."}`
+  `${FILE.test(text) ? text.charAt(0) : text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/u.test(text) ? "" : "."}`
 
 export interface Refused {
   readonly message: string

@@ -9,6 +9,7 @@ import { answeredBy } from "#src/choird/sessions/projections.ts"
 import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { BoundedMap } from "#src/shared/boundedMap.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
+import { makeRunningCalls, type Runs } from "./runningCalls.ts"
 import { makeNotifier } from "#src/choird/queues/Notifier.ts"
 import { waitsForPerson } from "#src/shared/session/parkTurn.ts"
 import type { PendingReport } from "#src/shared/session/State.ts"
@@ -40,6 +41,19 @@ interface AskingJob {
   readonly job_name: JobName
 }
 
+/** The running session of an agent. A sign of life is not worth a wait for the database: where that is away, there is none. */
+const makeSessionOf = Effect.gen(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  return Effect.fnUntraced(function* (agent_id: AgentId) {
+    const view = yield* Effect.option(lifecycle.view(agent_id))
+    if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
+    const { session_id } = view.value
+    const state = Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
+    return state === undefined ? undefined : { session_id, state }
+  })
+})
+
 export class Presence extends Context.Service<
   Presence,
   {
@@ -47,6 +61,8 @@ export class Presence extends Context.Service<
     asked(dm: ResourceName, agent_id: AgentId, inbox_id: InboxId): Effect.Effect<void>
     /** Whether the agent works on a message of this DM now: it runs, and waits for nobody's decision. */
     isAtWork(dm: ResourceName): Effect.Effect<boolean>
+    /** The tool that runs in the turn of an open message of this DM. */
+    runs(dm: ResourceName): Effect.Effect<Runs | undefined>
     isAnswered(inbox_id: InboxId): boolean
     /** Whether the answer or the report that a draft becomes is still to come. */
     isDue(draft: Draft & { readonly agent_id: AgentId }): Effect.Effect<boolean>
@@ -63,12 +79,12 @@ export class Presence extends Context.Service<
     Effect.gen(function* () {
       const events = yield* EventStore
       const drafts = yield* Drafts
-      const lifecycle = yield* Lifecycle
       const { wake, wakes } = yield* makeNotifier
       const open = new BoundedMap<InboxId, Open>(PRESENCE_MESSAGES_MAX)
       const answered = new BoundedMap<InboxId, true>(PRESENCE_MESSAGES_MAX)
       /** The reports that agents make now. Each is followed for as long as its agent owes it. */
       const reporting = new Map<AgentId, Open & { readonly rev: number }>()
+      const calls = makeRunningCalls()
       const seen = yield* PubSub.sliding<Seen>(SEEN_BUFFERED_MAX)
 
       const close = (agent_id: AgentId, inbox_id: InboxId) => {
@@ -94,22 +110,16 @@ export class Presence extends Context.Service<
         Stream.runForEach(({ agent_id, events: news, state }) =>
           Effect.suspend(() => {
             for (const inbox_id of answeredBy(news)) close(agent_id, inbox_id)
-            return follow(agent_id, nextReport(state))
+            return Effect.andThen(calls.note(agent_id, state), follow(agent_id, nextReport(state)))
           })
         ),
         restarted("the watch of what is answered"),
         Effect.forkScoped
       )
 
-      // A sign of life is not worth a wait for the database: where it is away, none is shown.
-      const sessionOf = Effect.fnUntraced(function* (agent_id: AgentId) {
-        const view = yield* Effect.option(lifecycle.view(agent_id))
-        if (Option.isNone(view) || view.value.status !== "running" || view.value.session_id === null) return undefined
-        const { session_id } = view.value
-        const state = Option.getOrUndefined(yield* Effect.option(events.state(session_id)))
-        return state === undefined ? undefined : { session_id, state }
-      })
+      const sessionOf = yield* makeSessionOf
       const stateOf = (agent_id: AgentId) => Effect.map(sessionOf(agent_id), (session) => session?.state)
+      const newestAt = (dm: ResourceName) => [...open.values()].findLast((message) => message.dm === dm)
       const works = Effect.fnUntraced(function* ({ agent_id, since_ms }: Open) {
         if ((yield* monotonicMs) - since_ms > PRESENCE_MS_MAX) return false
         const state = yield* stateOf(agent_id)
@@ -124,10 +134,17 @@ export class Presence extends Context.Service<
           yield* PubSub.publish(seen, { dm, inbox_id })
         }),
         isAtWork: Effect.fnUntraced(function* (dm) {
-          const [newest] = [...open.values()].filter((message) => message.dm === dm).slice(-1)
+          const newest = newestAt(dm)
           if (newest !== undefined && (yield* works(newest))) return true
           for (const report of reporting.values()) if (report.dm === dm && (yield* works(report))) return true
           return false
+        }),
+        runs: Effect.fnUntraced(function* (dm) {
+          const newest = newestAt(dm)
+          if (newest === undefined || !(yield* works(newest))) return undefined
+          const turn = (yield* stateOf(newest.agent_id))?.edge.turn
+          const isTheirs = turn?.kind === "turn" && open.get(turn.inbox_id)?.dm === dm
+          return isTheirs ? yield* calls.of(newest.agent_id, turn.inbox_id) : undefined
         }),
         isAnswered: (inbox_id) => answered.has(inbox_id),
         isDue: Effect.fnUntraced(function* ({ agent_id, inbox_id, report_rev }) {

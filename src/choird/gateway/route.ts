@@ -6,7 +6,7 @@ import { AgentId, JobName, ResourceName } from "#schema/Ids.ts"
 import { boundDms, dmList } from "#schema/ResourceBindings.ts"
 import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { traitsOf } from "#src/shared/config/channelTraits.ts"
-import { isGroup } from "#src/shared/config/people.ts"
+import { hasSeveralPeople, isGroup } from "#src/shared/config/people.ts"
 import { askedJob } from "#src/shared/session/jobText.ts"
 import { isTooLong } from "#src/choird/queues/chatTextLimit.ts"
 import type { Arrival } from "./Arrival.ts"
@@ -62,7 +62,12 @@ const usualAgent = (config: Config, dm: ResourceName) =>
 
 /** How somebody at a DM gets an agent started. */
 const startHelp = (config: Config, dm: ResourceName, name: string | undefined): string => {
-  if (name === undefined) return `To start one on the host: choirctl agent start <agent> --dm ${dm}`
+  if (name === undefined) {
+    const [first, ...others] = Object.keys(config.agents)
+    if (first === undefined) return "There is no agent yet. To add one on the host: choirctl agent init <name>"
+    const order = (agent: string) => `To start one on the host: choirctl agent start ${agent} --dm ${dm}`
+    return others.length === 0 ? order(first) : `${order("<agent>")} (${[first, ...others].join(" or ")})`
+  }
   const place = config.dms[dm]
   if (place !== undefined && traitsOf(config, place.gateway).is_local)
     return `To start it: choirctl agent start ${name}`
@@ -194,7 +199,8 @@ export const route = (
   // A stranger's words are never commands, even if forwarded by a person whom the agent knows.
   // In a group an admin has the commands of everybody, and everybody reads the answers.
   const hasAll = sender?.[1].admin === true && group === undefined
-  const read = forwarded || text === undefined || file !== undefined ? undefined : readCommand(text, hasAll)
+  const isShared = sender?.[1].admin !== true && hasSeveralPeople(config, dmsOf(config, place, last))
+  const read = forwarded || text === undefined || file !== undefined ? undefined : readCommand(text, hasAll, isShared)
   if (read !== undefined) {
     if (sender === undefined) return { type: "stranger" }
     const admin = sender[1].admin

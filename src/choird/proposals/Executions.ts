@@ -107,9 +107,9 @@ const makeEnd = Effect.gen(function* () {
   const signals = yield* Signals
   return Effect.fnUntraced(function* (approved: ProofOfApproval, ending: Ending) {
     const { row } = approved
-    const dm = yield* finish((yield* config.current).config, approved, ending)
+    const dms = yield* finish((yield* config.current).config, approved, ending)
     yield* signals.wake(row.session_id)
-    if (dm !== undefined) yield* outbox.wake(dm)
+    yield* Effect.forEach(dms, outbox.wake, { discard: true })
     yield* audit.record(auditEntry(approved, ending.status, ending.status === "failed" ? { refused: ending.kind } : {}))
     yield* approvalSeen(row, ending.status, "choird")
     yield* fs

@@ -119,8 +119,8 @@ const make = Effect.gen(function* () {
       const isPending = yield* rows.keepRehearsal(row, rehearsal)
       if (!isPending || rehearsal.runs.length === 0) return
       const text = `About approval ${row.approval_id}, ${row.summary}:\n${rehearsalText(rehearsal)}`
-      const dm = yield* tellMore((yield* config.current).config, row, "rehearsed", text)
-      if (dm !== undefined) yield* sql.afterCommit(outbox.wake(dm))
+      const dms = yield* tellMore((yield* config.current).config, row, "rehearsed", text)
+      yield* sql.afterCommit(Effect.forEach(dms, outbox.wake, { discard: true }))
     },
     (effect) => Effect.orDie(onDatabase(sql.withTransaction(effect)))
   )

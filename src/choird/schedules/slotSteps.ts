@@ -1,7 +1,8 @@
 /** The steps of one time of a scheduled skill: claimed, ordered in a session, answered. Each may be repeated after a crash. */
 import { Clock, DateTime, Effect, Result } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import type { AgentId } from "#schema/Ids.ts"
+import type { Config } from "#schema/Config.ts"
+import type { AgentId, ResourceName } from "#schema/Ids.ts"
 import { boundDms } from "#schema/ResourceBindings.ts"
 import type { SkillName } from "#schema/Skill.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
@@ -12,40 +13,54 @@ import { unaskedPlace } from "#src/choird/queues/unaskedPlace.ts"
 import { withdrawSignal } from "#src/choird/queues/Signals.ts"
 import type { SessionRow } from "#src/choird/sessions/SessionStore.ts"
 import { Steering } from "#src/choird/sessions/Steering.ts"
+import { traitsOf } from "#src/shared/config/channelTraits.ts"
+import { zoneOf } from "#src/shared/config/people.ts"
 import type { SkillSchedule } from "#src/shared/image/skillSchedule.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
 import { decideSlot, isLate, type LastSlot, scheduleText, SLOT_LATE_MS_MAX, SLOTS_MISSED_MAX } from "./decideSlot.ts"
 import { claimSlot, moveSlot, type OpenSlot, type Slot } from "./slotRows.ts"
 
 const LATE = `${SLOT_LATE_MS_MAX / 3_600_000} hours`
 
-const when = (slot_ms: number, zone: DateTime.TimeZone): string => {
-  const { day, hour, minute, month, year } = DateTime.toParts(DateTime.makeZonedUnsafe(slot_ms, { timeZone: zone }))
-  const two = (value: number) => String(value).padStart(2, "0")
-  return `${year}-${two(month)}-${two(day)} ${two(hour)}:${two(minute)}`
-}
-
 type Told = Pick<Slot, "skill" | "slot_ms"> & { readonly agent_id: AgentId }
 
-const due = ({ agent_id, skill, slot_ms }: Told, zone: DateTime.TimeZone) =>
-  `The skill ${skill} of ${agent_id} was due at ${when(slot_ms, zone)}`
+/** A notice about a time, for the one who reads it at a DM: in their time zone, with advice that they can follow there. */
+type Notice = (config: Config, dm: ResourceName) => string
 
-/** Of times that passed while the agent or choird was off. `runs`: the newest of all is not too old and runs now. */
-const skippedText = (slot: Told, zone: DateTime.TimeZone, missed: number, runs: boolean): string => {
-  const count = missed >= SLOTS_MISSED_MAX ? `at least ${SLOTS_MISSED_MAX}` : String(missed)
-  const times = missed === 1 ? "1 run" : `${count} runs`
-  const off = `${times} came due while the agent or choird was off, more than ${LATE} ago`
-  return runs
-    ? `${due(slot, zone)} and is running now. Skipped: ${off}.`
-    : `${due(slot, zone)} and was skipped: ${off}. To run it now: choirctl skill run ${slot.agent_id} ${slot.skill}`
+const due = ({ agent_id, skill, slot_ms }: Told, config: Config, dm: ResourceName) =>
+  `The skill ${skill} of ${agent_id} was due at ${localMinute(new Date(slot_ms).toISOString(), zoneOf(config, dm))}`
+
+/** How a skipped skill is run now. Only those at a console have choirctl. */
+const runNow = ({ agent_id, skill }: Told, config: Config, dm: ResourceName): string => {
+  const gateway = config.dms[dm]?.gateway
+  return gateway !== undefined && traitsOf(config, gateway).is_local
+    ? `To run it now: choirctl skill run ${agent_id} ${skill}`
+    : "Ask me to run it now."
 }
 
+/** Of times that passed while the agent or choird was off. `runs`: the newest of all is not too old and runs now. */
+const skippedText =
+  (slot: Told, missed: number, runs: boolean): Notice =>
+  (config, dm) => {
+    const count = missed >= SLOTS_MISSED_MAX ? `at least ${SLOTS_MISSED_MAX}` : String(missed)
+    const times = missed === 1 ? "1 run" : `${count} runs`
+    const off = `${times} came due while the agent or choird was off, more than ${LATE} ago`
+    return runs
+      ? `${due(slot, config, dm)} and is running now. Skipped: ${off}.`
+      : `${due(slot, config, dm)} and was skipped: ${off}. ${runNow(slot, config, dm)}`
+  }
+
 /** Of a time that could not be ordered until it was too late. */
-const lateText = (slot: Told, zone: DateTime.TimeZone, reason: string): string =>
-  `${due(slot, zone)} and was skipped after ${LATE}: ${reason}. To run it now: choirctl skill run ${slot.agent_id} ${slot.skill}`
+const lateText =
+  (slot: Told, reason: string): Notice =>
+  (config, dm) =>
+    `${due(slot, config, dm)} and was skipped after ${LATE}: ${reason}. ${runNow(slot, config, dm)}`
 
 /** Of a time at which the agent did not begin it. */
-const refusedText = (slot: Told, zone: DateTime.TimeZone, reason: string): string =>
-  `${due(slot, zone)} and did not start: ${reason}`
+const refusedText =
+  (slot: Told, reason: string): Notice =>
+  (config, dm) =>
+    `${due(slot, config, dm)} and did not start: ${reason}`
 
 /** Characters of a reason in a row. */
 const REASON_CHARS_MAX = 500
@@ -77,17 +92,19 @@ const makeSettle = Effect.gen(function* () {
     place: Place,
     slot: Slot,
     write: Effect.Effect<boolean, E, SqlClient.SqlClient>,
-    text: string | undefined
+    notice: Notice | undefined
   ) =>
     Effect.gen(function* () {
       if (!(yield* write)) return false
       const { agent_id, session } = place
       const current = (yield* config.current).config
-      if (text === undefined) return true
+      if (notice === undefined) return true
       const bound = yield* unaskedPlace(current, agent_id, boundDms(session.resource_bindings))
       if (bound === undefined) return true
       const row = { ...bound, agent_id, session_id: null, kind: "notice", in_reply_to: null } as const
-      yield* insertOutbox(current, [{ ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text }])
+      yield* insertOutbox(current, [
+        { ...row, source: "choird", source_id: `${agent_id}:${slotName(slot)}`, text: notice(current, bound.dm) }
+      ])
       yield* sql.afterCommit(outbox.wake(bound.dm))
       return true
     }).pipe(inTransaction, onDatabase)
@@ -108,7 +125,7 @@ export const makeSlotSteps = Effect.gen(function* () {
   ) {
     const short = reason.slice(0, REASON_CHARS_MAX)
     const moved = both(first, moveSlot(slot, { state: "skipped", reason: short }))
-    if (!(yield* settle(place, slot, moved, lateText(slot, zone, reason)))) return
+    if (!(yield* settle(place, slot, moved, lateText(slot, reason)))) return
     const { agent_id, skill } = slot
     yield* audit.record({ who: "schedule", action: "skill.skip", agent_id, detail: { skill, reason: short } })
   })
@@ -155,7 +172,7 @@ export const makeSlotSteps = Effect.gen(function* () {
       refused === undefined
         ? moveSlot(slot, { state: "started" })
         : moveSlot(slot, { state: "refused", reason: refused.slice(0, REASON_CHARS_MAX) }),
-      refused === undefined ? undefined : refusedText(slot, zone, refused)
+      refused === undefined ? undefined : refusedText(slot, refused)
     )
   })
 
@@ -182,7 +199,7 @@ export const makeSlotSteps = Effect.gen(function* () {
       place,
       slot,
       claimSlot(slot, row),
-      missed === 0 ? undefined : skippedText(slot, zone, missed, decided.type === "run")
+      missed === 0 ? undefined : skippedText(slot, missed, decided.type === "run")
     )
     if (missed > 0) yield* audit.record({ who: "schedule", action: "skill.skip", agent_id, detail: { skill, missed } })
   })

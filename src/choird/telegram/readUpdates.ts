@@ -2,6 +2,7 @@
 import { Option, Schema } from "effect"
 import type { Tap } from "#src/choird/chatcommands/CardTaps.ts"
 import type { Arrival, Group } from "#src/choird/gateway/Arrival.ts"
+import { SLASH } from "#src/choird/queues/chatText.ts"
 import { type Fields, fieldsOf, listOf, naturalOf, textOf, timeOf } from "./telegramFields.ts"
 import { fileOf } from "./telegramFiles.ts"
 import { isService, itemOf } from "./telegramItems.ts"
@@ -85,7 +86,8 @@ const isMentioned = ({ id, name }: Bot, text: string, entities: ReadonlyArray<Fi
     return type === "mention" && text.slice(from, from + units).toLowerCase() === `@${name?.toLowerCase()}`
   })
 
-const COMMAND_FOR = /^\/\w{1,32}(?:@(\w{1,64}))?(?:\s|$)/u
+/** With each slash that readCommand takes. */
+const COMMAND_FOR = new RegExp(String.raw`^[/\u{ff0f}${SLASH}]\w{1,32}(?:@(\w{1,64}))?(?:\s|$)`, "u")
 
 /** Whether a message of a group is for the bot: a command without another bot's name, or one that replies to the bot or mentions it. */
 const isFor = (bot: Bot, { caption, caption_entities, entities, reply_to_message, text }: Fields) => {

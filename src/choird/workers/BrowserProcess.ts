@@ -154,6 +154,8 @@ const startProcess = (path: string, joins: ReadonlyArray<string>): ChildProcess 
     detached: true,
     env: {
       PATH: HOST_PATH,
+      // Playwright asks for the user's folder, and a user id without a name has none.
+      HOME: join(path, "driver"),
       TMPDIR: join(path, "driver"),
       ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache })
     }

@@ -82,6 +82,12 @@ export const sourceWords = (source: Source): string => {
   return (name === "*" ? ANY[kind] : NAMED[kind]?.(name)) ?? source
 }
 
+/** One source whose name a person can read to its end: after words that cut it, the source itself. */
+export const wholeSourceWords = (source: Source): string => {
+  const words = sourceWords(source)
+  return words.includes("…") ? `${words} (${source})` : words
+}
+
 /** Where text came from: the carriers alone only where nothing else is known. */
 export const originsOf = (sources: ReadonlyArray<Source>): ReadonlyArray<Source> => {
   const origins = sources.filter((source) => !isCarrier(source))

@@ -12,6 +12,9 @@ const MINUTE = {
 /** The time zone of this process. */
 export const hostZone = () => new Intl.DateTimeFormat().resolvedOptions().timeZone
 
+/** The characters of the day, with which a minute begins. */
+export const DAY_CHARS = 10
+
 /** @param at ms since 1970, or an ISO text. */
 export const localMinute = (at: number | string, timeZone = hostZone()): string => {
   const parts = new Map<string, string>(

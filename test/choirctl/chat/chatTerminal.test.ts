@@ -77,6 +77,22 @@ describe("choirctl chat at a terminal", () => {
     })
   )
 
+  it.effect("says why the agent is paused, and that it continues", () =>
+    Effect.gen(function* () {
+      const chat = yield* open
+      yield* chat.tell({ type: "agent", status: "paused", reason: "something is being forgotten" })
+      assert.strictEqual(yield* chat.shown, "ada is paused: something is being forgotten")
+      yield* chat.tell({ type: "agent", status: "starting", reason: null })
+      yield* chat.tell({ type: "agent", status: "running", reason: null })
+      assert.strictEqual(yield* chat.shown, "ada is running again")
+      // Only after words that it was not.
+      yield* chat.tell({ type: "agent", status: "starting", reason: null })
+      yield* chat.tell({ type: "agent", status: "running", reason: null })
+      yield* chat.tell(reply, false)
+      assert.strictEqual(yield* chat.shown, "Stopped.")
+    })
+  )
+
   it.effect("shows the question above the answer to what was not sent here, once and on one line", () =>
     Effect.gen(function* () {
       const chat = yield* open

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { InboxId } from "#schema/Ids.ts"
+import { AgentId, InboxId } from "#schema/Ids.ts"
 import type { ChatEvent } from "#schema/ChatApi.ts"
 import { choirctl, documents } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
-import { fakeChoird, makeDesk, reply, say } from "../../support/fakeChoird.ts"
+import { fakeChoird, makeDesk, reply, say, summary } from "../../support/fakeChoird.ts"
 
 const started = Effect.forkChild({ startImmediately: true })
 
@@ -20,6 +20,26 @@ describe("choirctl chat --message", () => {
       assert.deepStrictEqual(desk.acked, ["9000", "10"])
       assert.deepStrictEqual(desk.unread, [])
       assert.strictEqual(desk.sent[0]?.text, "hello")
+    })
+  )
+
+  it.live("needs no name where there is one agent, and names them all where there are several", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryFolder
+      yield* fakeChoird(home)
+      assert.deepStrictEqual(yield* choirctl(home, ["chat", "--message", "hello"]), {
+        code: 0,
+        out: "echo hello\n",
+        err: ""
+      })
+      const shared = yield* temporaryFolder
+      yield* fakeChoird(shared, {
+        agents: Effect.succeed([summary, { ...summary, agent_id: AgentId.make("agent-2") }])
+      })
+      const asked = yield* choirctl(shared, ["chat", "--message", "hello"])
+      assert.strictEqual(asked.code, 2)
+      assert.include(asked.err, "there are several agents")
+      assert.include(asked.err, "name one of them: choirctl ")
     })
   )
 

@@ -12,7 +12,15 @@ describe("choirctl model", () => {
       const home = yield* temporaryFolder
       yield* fakeChoird(home)
       const list = yield* choirctl(home, ["model", "list"])
-      assert.strictEqual(list.out, "NAME    TYPE  PROVIDER  MODEL\nsonnet  llm   p         m\n")
+      assert.strictEqual(
+        list.out,
+        [
+          "NAME    TYPE  PROVIDER  MODEL  DEFAULT OF  FALLBACK  USD IN/OUT",
+          "sonnet  llm   p         m      agent-1     opus      3/15",
+          "opus    llm   p         o      -           -         -",
+          ""
+        ].join("\n")
+      )
       const shown = yield* choirctl(home, ["model", "get", "agent-1"])
       assert.match(shown.out, /edge +opus \(default sonnet\)\ncore jobs +sonnet\n/u)
       assert.match(shown.out, /until +the next start, which takes the default; model set --default makes it last\n/u)

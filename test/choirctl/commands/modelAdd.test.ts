@@ -1,7 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { ResourceName } from "#schema/Ids.ts"
+import { modelUse } from "#src/choirctl/home/modelUse.ts"
 import { loadFiles } from "#src/shared/config/configFiles.ts"
 import { choirctl, document } from "../../support/choirctl.ts"
 import { temporaryFolder } from "../../support/engines.ts"
@@ -62,6 +65,21 @@ describe("choirctl model add", () => {
       assert.include(text(home, "secrets.json"), KEY)
       assert.property(secrets, "sonnet-key")
     }).pipe(Effect.scoped)
+  )
+
+  it.live("names the only agent and --default in its advice", () =>
+    Effect.gen(function* () {
+      const home = yield* newHome
+      assert.strictEqual(
+        yield* modelUse(home, ResourceName.make("sonnet")),
+        "choirctl model set choir --llm sonnet --default"
+      )
+      yield* choirctl(home, ["agent", "init", "second"])
+      assert.strictEqual(
+        yield* modelUse(home, ResourceName.make("sonnet")),
+        "choirctl model set <agent-id> --llm sonnet --default"
+      )
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 
   it.live("makes it the fallback of another model, after those that it has", () =>

@@ -1,5 +1,5 @@
 /** The brief that a first agent is offered, and the only thing in a new home that may begin by itself. */
-import { mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
@@ -43,6 +43,14 @@ describe("a new home", () => {
         assert.deepStrictEqual(schedules(file), [`"${schedule}"`])
         assert.isTrue(Result.isSuccess(readSkill("daily-brief", readFileSync(file, "utf8"))))
       }
+      rmSync(join(home, "config.json"))
+      yield* choirctl(home, ["init"])
+      const kept = yield* choirctl(home, ["agent", "init", "quiet", "--daily-brief", "7:30"])
+      assert.include(
+        kept.out,
+        `it has no daily brief from this command, since ${join(home, "sources/agents/quiet")} was there before\n`
+      )
+      assert.notInclude(skillsOf("quiet"), "daily-brief.json")
       for (const typed of ["noon", "25:00", "07:30 in Atlantis"])
         assert.strictEqual((yield* choirctl(home, ["agent", "init", "x", "--daily-brief", typed])).code, 2, typed)
     })

@@ -199,3 +199,13 @@ describe("bindingsAsBefore", () => {
     assert.deepStrictEqual<unknown>(withDm(Result.getOrThrow(bind("both", {})), phone), {})
   })
 })
+
+describe("a name that config.json does not have", () => {
+  it("is refused with those that it has, or with the only one", () => {
+    const started = Result.getOrThrow(bind("both", {}))
+    const hint = (one: Config) => unknownBinding(one, { ...started, llm: ResourceName.make("huge") })?.hint
+    assert.strictEqual(hint(config), "choose one of small, large, other")
+    const { small } = config.models as Readonly<Record<string, Config["models"][ResourceName]>>
+    assert.strictEqual(hint({ ...config, models: { small } as never }), "the only one is small")
+  })
+})

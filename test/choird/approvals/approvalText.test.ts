@@ -88,6 +88,17 @@ describe("what a person reads (R54)", () => {
       )
   })
 
+  it("lists every one of many origins behind the input in the same words, and a name that these cut whole as well", () => {
+    const long: Source = `mail:${"x".repeat(190)}@a.example`
+    const sources: ReadonlyArray<Source> = ["web:a.example", "web:b.example", "web:c.example", "file:phone", long]
+    assert.strictEqual(
+      confirmText({ ...call({}), sources })
+        .split("\n")
+        .at(-1),
+      `untrusted text from: a page of a.example, a page of b.example, a page of c.example, a file that phone sent, a mail of ${"x".repeat(120)}… (${long})`
+    )
+  })
+
   it("shows on a card whom a long mail goes to, whatever else the call and its sources hold", () => {
     const sources = Array.from({ length: 32 }, (_, at): Source => `mail:${"x".repeat(190)}${at}@a.example`)
     const filler = Object.fromEntries(Array.from({ length: 400 }, (_, at) => [`a${at}`, "y"]))

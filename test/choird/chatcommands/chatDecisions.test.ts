@@ -360,7 +360,7 @@ describeStores("decisions in a chat", (it) => {
             }
           )
         )
-      // After how long it has been running, and before what it has used.
+      // After the time since when it has been running, and before what it has used.
       const between = (text: string) => text.split("\n").slice(1, -1).join("\n")
       assert.strictEqual(
         between((yield* status(PHONE)).text),
@@ -374,7 +374,8 @@ describeStores("decisions in a chat", (it) => {
       yield* sql`UPDATE choir_control.pending_approvals SET request_type = 'confirm_tool' WHERE id = ${BigInt(s)}`
       yield* say(agent_id, "rejected", s)
       const lines = (yield* status(PHONE)).text.split("\n")
-      assert.deepStrictEqual(lines.slice(0, -1), [`${agent_id} has been running for 5 min.`, "It is working."])
+      assert.match(lines[0] ?? "", new RegExp(`^${agent_id} has been running since .*\\d\\d:\\d\\d UTC\\.$`, "u"))
+      assert.deepStrictEqual(lines.slice(1, -1), ["It is working."])
       assert.match(lines.at(-1) ?? "", /^Used: [\d,]+ of \d{1,3}(?:,\d{3})+ tokens, 1 of [\d,]+ tool calls\.$/u)
       const from = talk.rev
       const payload = { skill: "plan", from: "", to: "look", on: "start", step: 0 }

@@ -129,22 +129,19 @@ describe("/memory", () => {
     })
   )
 
-  it.effect("names days by the person's clock", () =>
+  it.effect("names days and minutes by the person's clock", () =>
     Effect.gen(function* () {
       const { memory } = yield* opened()
       const far = { ...PHONE, zone: "America/Los_Angeles" }
       assert.include((yield* memory(undefined, far)).text, "user.city: Lives in Lyon (2026-01-01, untrusted)\n")
-      assert.match((yield* memory("Lyon", far)).text, /^2026-01-01, /u)
+      assert.match((yield* memory("Lyon", far)).text, /^2026-01-01 19:04 \(America\/Los_Angeles\): /u)
     })
   )
 
-  it.effect("finds words with their date and place", () =>
+  it.effect("finds words with the minute at which they were said", () =>
     Effect.gen(function* () {
       const { memory } = yield* opened()
-      assert.strictEqual(
-        (yield* memory("Lyon", PHONE)).text,
-        `2026-01-02, session ${SESSION}, events 4-6: user: I moved to Lyon`
-      )
+      assert.strictEqual((yield* memory("Lyon", PHONE)).text, "2026-01-02 03:04 UTC: user: I moved to Lyon")
       assert.strictEqual((yield* memory("Oslo", PHONE)).text, "I remember nothing about that.")
     })
   )

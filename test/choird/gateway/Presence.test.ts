@@ -53,7 +53,17 @@ const setUp = Effect.gen(function* () {
       const events: Appended["events"] = []
       return PubSub.publish(appends, { agent_id: AGENT, session_id: SESSION, events, state: world.state })
     }).pipe(Effect.andThen(settle))
-  return { presence, say, owe, seen: Effect.andThen(settle, Queue.clear(seen)) }
+  let calls = 0
+  /** A call of a tool begins in the turn of a message. */
+  const commit = (name: string, inbox_id: InboxId) =>
+    Effect.suspend(() => {
+      calls += 1
+      const call = { call_id: CallId.make(`call-${calls}`), name, stage: "committed" }
+      const edge = { ...world.state.edge, turn: { kind: "turn", inbox_id, dm: PHONE }, calls: [call] }
+      world.state = { ...world.state, edge } as never
+      return PubSub.publish(appends, { agent_id: AGENT, session_id: SESSION, events: [], state: world.state })
+    }).pipe(Effect.andThen(settle))
+  return { presence, say, commit, owe, seen: Effect.andThen(settle, Queue.clear(seen)) }
 })
 
 describe("the presence of an agent", () => {
@@ -84,6 +94,24 @@ describe("the presence of an agent", () => {
       // Nobody's message led to the job.
       yield* owe(8, [report(8, undefined)])
       assert.isFalse(yield* presence.isAtWork(PHONE))
+    })
+  )
+
+  it.effect("tells the tool that runs in the turn of this person's message, and its seconds", () =>
+    Effect.gen(function* () {
+      const { commit, presence, say } = yield* setUp
+      yield* presence.asked(PHONE, AGENT, one)
+      assert.isUndefined(yield* presence.runs(PHONE))
+      yield* commit("choir-exec", one)
+      yield* TestClock.adjust("12 seconds")
+      assert.deepStrictEqual(yield* presence.runs(PHONE), { agent_id: AGENT, inbox_id: one, tool: "exec", seconds: 12 })
+      assert.isUndefined(yield* presence.runs(ResourceName.make("desk")))
+      // In another person's turn.
+      yield* commit("choir-exec", two)
+      assert.isUndefined(yield* presence.runs(PHONE))
+      yield* commit("choir-exec", one)
+      yield* say(one)
+      assert.isUndefined(yield* presence.runs(PHONE))
     })
   )
 

@@ -8,7 +8,7 @@ import type { AgentView } from "#src/choird/agents/AgentViews.ts"
 import { readCommand } from "#src/choird/chatcommands/readCommand.ts"
 import { route } from "#src/choird/gateway/route.ts"
 import { agentView } from "../../support/agentView.ts"
-import { BINDINGS, CONFIG, PHONE } from "../../support/stores.ts"
+import { BINDINGS, CONFIG, DESK, PHONE } from "../../support/stores.ts"
 
 const helper = { repo: { url: "/srv/helper" }, defaults: { workspace: "main", llm: "small", dm: "phone" } }
 const config = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: { helper } })
@@ -110,7 +110,18 @@ describe("route", () => {
   it("refuses a message that no agent would take: none is there, or the one of the DM runs in other chats", () => {
     const nobody = Schema.decodeUnknownSync(Config)({ ...CONFIG, agents: {} })
     const routed = route(nobody, [], BOT, { user_id: "1", text: "hi" })
-    assert.match(said(routed), /^No agent is running here\. .*--dm phone$/u)
+    assert.strictEqual(
+      said(routed),
+      "No agent is running here. Your message was not delivered. There is no agent yet. To add one on the host: choirctl agent init <name>"
+    )
+    const desk = { ...helper, defaults: { ...helper.defaults, dm: "desk" } }
+    const others = (agents: object) =>
+      said(route(Schema.decodeUnknownSync(Config)({ ...CONFIG, agents }), [], BOT, { user_id: "1", text: "hi" }))
+    assert.match(others({ helper: desk }), / To start one on the host: choirctl agent start helper --dm phone$/u)
+    assert.match(
+      others({ helper: desk, second: desk }),
+      / choirctl agent start <agent> --dm phone \(helper or second\)$/u
+    )
     const elsewhere = { ...view("running"), bindings: BINDINGS }
     assert.deepInclude<object>(from("1", "hi", [elsewhere]), { type: "refuse", kind: "NO_AGENT" })
   })
@@ -152,6 +163,15 @@ describe("route", () => {
     })
     for (const screen of screens) assert.isAtMost(screen.split("\n").length, HELP_LINES_MAX, screen)
     for (const { words } of chatCommands) assert.include(screens.join("\n"), `\n/${words}`)
+    // Of an agent with several people, what only its admin may see is none of the others' commands.
+    const shared = { ...view("running"), bindings: { ...BINDINGS, dm: PHONE, dms: [PHONE, DESK] } }
+    const own = ["day", "work"].map((topic) => said(from("1", `/help ${topic}`))).join("\n")
+    const ofMany = ["day", "work"].map((topic) => said(from("1", `/help ${topic}`, [shared]))).join("\n")
+    for (const word of ["memory", "forget", "events", "context"]) {
+      assert.include(own, `\n/${word}`)
+      assert.notInclude(ofMany, `\n/${word}`)
+    }
+    assert.include(ofMany, "\n/status")
     for (const text of ["/start helper", "/update_all", "/secret list", "/agent  build helper", "/stop other"])
       assert.match(said(from("1", text)), /^Only an admin may /u, text)
     assert.deepStrictEqual<unknown>(command("/stop helper"), { type: "stop agent", agent_id: "helper" })

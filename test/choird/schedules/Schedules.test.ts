@@ -19,7 +19,8 @@ import { Schedules } from "#src/choird/schedules/Schedules.ts"
 import { started } from "../../support/jobEvents.ts"
 import { agentView } from "../../support/agentView.ts"
 import { describeStores, temporaryFolder } from "../../support/engines.ts"
-import { BINDINGS, newTalk, stores, Talk } from "../../support/stores.ts"
+import { localMinute } from "#src/shared/text/localTime.ts"
+import { BINDINGS, DESK, newTalk, newTalkAt, PHONE, stores, Talk } from "../../support/stores.ts"
 
 const VERSION = "abc1234"
 const DAILY = "daily at 07:30 in UTC"
@@ -292,6 +293,27 @@ describeStores("Schedules", (it) => {
     }).pipe(provided)
   )
 
+  it.effect("tell how to run a skipped one where it is read: with choirctl at a console, by asking on a phone", () =>
+    Effect.gen(function* () {
+      const places = [
+        [DESK, (agent_id: string) => `To run it now: choirctl skill run ${agent_id} brief`],
+        [PHONE, () => "Ask me to run it now."]
+      ] as const
+      for (const [dm, advice] of places) {
+        const talk = yield* newTalkAt(dm)
+        const { look } = yield* makeWorld(talk)
+        yield* at("2026-11-02T09:00Z")
+        yield* look
+        yield* at("2026-11-03T14:00Z")
+        yield* look
+        const { agent_id } = talk.caller
+        assert.deepStrictEqual(yield* told(talk), [
+          `The skill brief of ${agent_id} was due at ${localMinute("2026-11-03T07:30Z")} and was skipped: 1 run came due while the agent or choird was off, more than 6 hours ago. ${advice(agent_id)}`
+        ])
+      }
+    }).pipe(provided)
+  )
+
   it.effect("skip a time that could not be ordered until it was too old", () =>
     Effect.gen(function* () {
       const talk = yield* newTalk
@@ -344,7 +366,7 @@ describeStores("Schedules", (it) => {
       assert.deepStrictEqual(yield* slots(talk), [{ state: "refused", slot: "2026-11-03 07:30", missed: 0 }])
       assert.lengthOf(yield* signals(talk.caller.session_id), 1)
       assert.deepStrictEqual(yield* told(talk), [
-        `The skill brief of ${talk.caller.agent_id} was due at ${yield* localTime("2026-11-03T07:30Z")} and did not start: a job run-brief runs already`
+        `The skill brief of ${talk.caller.agent_id} was due at ${localMinute("2026-11-03T07:30Z")} and did not start: a job run-brief runs already`
       ])
     }).pipe(provided)
   )
@@ -382,7 +404,3 @@ describeStores("Schedules", (it) => {
     }).pipe(provided)
   )
 })
-
-/** How a message writes an instant on this machine. */
-const localTime = (text: string) =>
-  Effect.sync(() => new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" }).format(new Date(text)))

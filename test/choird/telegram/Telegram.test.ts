@@ -139,7 +139,7 @@ describe("Telegram inbound", () => {
       assert.match(answers[1] ?? "", /only read text/u)
       assert.match(
         answers[2] ?? "",
-        /^◆ helper has been running for less than a minute\.\nIt is idle\.\nUsed: 0 of [\d,]+ tokens, 0 of [\d,]+ tool calls\.$/u
+        /^◆ helper has been running since .*\d\d:\d\d UTC\.\nIt is idle\.\nUsed: 0 of [\d,]+ tokens, 0 of [\d,]+ tool calls\.$/u
       )
       assert.strictEqual((yield* stored.all).length, 1)
       // What is from nobody, or of no person's chat, is no action of anybody's (R77).

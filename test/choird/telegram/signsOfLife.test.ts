@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { InboxId, JobName, ResourceName, SessionId } from "#schema/Ids.ts"
 import { ChatSettings } from "#src/choird/chatcommands/ChatSettings.ts"
 import { Presence } from "#src/choird/gateway/Presence.ts"
+import type { Runs } from "#src/choird/gateway/runningCalls.ts"
 import { showDrafts, showTyping } from "#src/choird/telegram/signsOfLife.ts"
 import { TelegramApi } from "#src/choird/telegram/TelegramApi.ts"
 import { TelegramFailed } from "#src/choird/telegram/TelegramFailed.ts"
@@ -29,7 +30,12 @@ const setUp = Effect.gen(function* () {
   const drafts = yield* PubSub.unbounded<ShownDraft>()
   const { wake, wakes } = yield* makeNotifier
   const refusals: Array<TelegramFailed> = []
-  const world = { atWork: false, answered: false, asking: undefined as typeof DIG | undefined }
+  const world = {
+    atWork: false,
+    answered: false,
+    asking: undefined as typeof DIG | undefined,
+    runs: undefined as Runs | undefined
+  }
   const services = Layer.mergeAll(
     Layer.mock(TelegramApi, {
       typing: (chat_id) => Effect.asVoid(Queue.offer(calls, `typing ${chat_id}`)),
@@ -45,6 +51,7 @@ const setUp = Effect.gen(function* () {
       isAnswered: () => world.answered,
       isDue: () => Effect.sync(() => !world.answered),
       isAtWork: () => Effect.sync(() => world.atWork),
+      runs: () => Effect.sync(() => world.runs),
       wakes
     })
   )
@@ -149,6 +156,46 @@ describe("a person on Telegram", () => {
     })
   )
 
+  it.effect("sees which tool runs and for how long, below the words before it, once that takes a while", () =>
+    Effect.gen(function* () {
+      const { asked, calls, world, write } = yield* setUp
+      const drafts = Effect.map(calls, (all) => all.filter((call) => call.startsWith("draft")))
+      const runs = (seconds: number): Runs => ({ agent_id: AGENT, inbox_id: one, tool: "exec", seconds })
+      Object.assign(world, { atWork: true, runs: runs(3) })
+      yield* asked
+      yield* TestClock.adjust("4 seconds")
+      assert.deepStrictEqual(yield* drafts, [])
+      world.runs = runs(7)
+      yield* TestClock.adjust("4 seconds")
+      assert.deepStrictEqual(yield* drafts, [`draft ${USER_ID} 2 ◆ Running exec, 7 s`])
+      yield* write(draft("I look at the logs."))
+      yield* TestClock.adjust("1 second")
+      world.runs = runs(135)
+      yield* TestClock.adjust("4 seconds")
+      assert.deepStrictEqual(yield* drafts, [
+        `draft ${USER_ID} 2 I look at the logs.`,
+        `draft ${USER_ID} 2 I look at the logs.\n\n◆ Running exec, 2 min`
+      ])
+      Object.assign(world, { answered: true })
+      yield* TestClock.adjust("4 seconds")
+      assert.deepStrictEqual(yield* drafts, [])
+    })
+  )
+
+  it.effect("sees no words of an earlier answer above a tool that runs", () =>
+    Effect.gen(function* () {
+      const { asked, calls, world, write } = yield* setUp
+      yield* write({ ...draft("Earlier."), inbox_id: InboxId.make("3") })
+      Object.assign(world, { atWork: true, runs: { agent_id: AGENT, inbox_id: one, tool: "exec", seconds: 9 } })
+      yield* asked
+      yield* TestClock.adjust("6 seconds")
+      assert.strictEqual(
+        (yield* calls).findLast((call) => call.startsWith("draft")),
+        `draft ${USER_ID} 2 ◆ Running exec, 9 s`
+      )
+    })
+  )
+
   it.effect("sees a report as another draft than the answer to the same message", () =>
     Effect.gen(function* () {
       const { calls, write } = yield* setUp
@@ -173,12 +220,16 @@ describe("a person on Telegram", () => {
 
   it.effect("sees no drafts where the server of the bot has none", () =>
     Effect.gen(function* () {
-      const { calls, refusals, write } = yield* setUp
+      const { asked, calls, refusals, world, write } = yield* setUp
       refusals.push(refused(404, null))
       yield* write(draft("It"))
       yield* write(draft("It is"))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(yield* calls, [`draft ${USER_ID} 2 It`])
+      Object.assign(world, { atWork: true, runs: { agent_id: AGENT, inbox_id: one, tool: "exec", seconds: 9 } })
+      yield* asked
+      yield* TestClock.adjust("1 minute")
+      assert.isFalse((yield* calls).some((call) => call.startsWith("draft")))
     })
   )
 

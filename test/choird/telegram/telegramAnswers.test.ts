@@ -82,6 +82,9 @@ describe("what Telegram answers", () => {
     for (const more of [
       { text: "hey @Double_bot!" },
       { text: "/status" },
+      // Slashes that look the same and that readCommand takes as well.
+      { text: "／stop" },
+      { text: "∕stop" },
       { text: "/status@double_bot" },
       { caption: "@double_bot see", document: { file_id: "f" } },
       { text: "yes", reply_to_message: own }

@@ -21,14 +21,20 @@ export const inputFlag = (of: string) =>
     Flag.optional
   )
 
-/** The agent that is named, or the only one. */
-export const agentOf = Effect.fnUntraced(function* (given: Option.Option<AgentId>) {
+/** How most commands name one of several agents. */
+const byFlag = (ids: ReadonlyArray<AgentId>): string => ` with --agent: ${ids.join(", ")}`
+
+/** The agent that is named, or the only one. `how` ends the advice on how one of several is named. */
+export const agentOf = Effect.fnUntraced(function* (
+  given: Option.Option<AgentId>,
+  how: (ids: ReadonlyArray<AgentId>) => string = byFlag
+) {
   if (Option.isSome(given)) return given.value
   const agents = yield* ask("agents", (choird) => choird.list())
   const [first, second] = agents
   if (first !== undefined && second === undefined) return first.agent_id
   if (first === undefined)
     return yield* usageError("there is no agent", onHome((yield* root).home, "choirctl agent init <agent-id>"))
-  const names = agents.map(({ agent_id }) => agent_id).join(", ")
-  return yield* usageError("there are several agents", `name one of them with --agent: ${names}`)
+  const ids = agents.map(({ agent_id }) => agent_id)
+  return yield* usageError("there are several agents", `name one of them${how(ids)}`)
 })

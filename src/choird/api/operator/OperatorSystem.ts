@@ -1,9 +1,8 @@
 /** The operator's endpoints about choird itself: status, configuration, workspaces, models, audit, backup, shutdown. */
 import { Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { ModelSummary } from "#schema/AgentSummary.ts"
-import type { Config } from "#schema/Config.ts"
 import { ResourceName } from "#schema/Ids.ts"
+import { modelRows } from "./modelRows.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { Leases } from "#src/choird/agents/Leases.ts"
 import { OfflineModels } from "#src/choird/agents/OfflineModels.ts"
@@ -70,27 +69,6 @@ export const layerOperatorDatabase = (version: string) =>
       })
     })
   )
-
-const modelRows = ({ models, tts, voice_profiles }: Config): ReadonlyArray<ModelSummary> => [
-  ...Object.entries(models).map(([name, { model, provider }]): ModelSummary => ({
-    name: ResourceName.make(name),
-    type: "llm",
-    provider,
-    model
-  })),
-  ...Object.entries(tts).map(([name, { model_id, provider }]): ModelSummary => ({
-    name: ResourceName.make(name),
-    type: "tts",
-    provider,
-    model: model_id
-  })),
-  ...Object.entries(voice_profiles).map(([name, { tts: provider, voice_id }]): ModelSummary => ({
-    name: ResourceName.make(name),
-    type: "voice",
-    provider,
-    model: voice_id
-  }))
-]
 
 /** The workspaces with their sizes and the agents that lease them. */
 const makeWorkspaceRows = Effect.gen(function* () {
