@@ -239,6 +239,16 @@ const makePrompt = (agent_id: string, editor: LineEditor, color: boolean) => {
   }
 }
 
+/** The reasons of the agent's status, where they are new. An agent that runs says by its messages what is wrong. */
+const makeReasons = (agent_id: string) => {
+  let newest: string | null = null
+  return ({ reason, status }: Extract<ChatNews, { readonly type: "agent" }>): string | undefined => {
+    const isNews = status !== "running" && reason !== newest
+    newest = reason
+    return isNews && reason !== null ? `${agent_id} is ${status}: ${reason}` : undefined
+  }
+}
+
 /**
  * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where nothing runs. Ctrl-C during a turn stops the turn, and leaves when it is
  * pressed once more before the turn has ended; while jobs run it names them first. A refused message is reported, and the conversation continues.
@@ -254,8 +264,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const { after, clock, first, state } = makePrompt(agent_id, editor, color)
   let stopping = false
   let warned = false
-  /** The newest reason of the agent's status. An agent that runs says by its messages what is wrong. */
-  let reason: string | null = null
+  const reasonIn = makeReasons(agent_id)
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
   const isBusy = () => own.areOpen() || state().reporting || !IDLE.has(state().edge)
@@ -272,11 +281,8 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
     }
     const ends = news.type === "message" && endsTurn(news)
     if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
-    if (news.type === "agent") {
-      const isNews = news.status !== "running" && news.reason !== reason
-      reason = news.reason
-      if (isNews && reason !== null) yield* dim(`${agent_id} is ${news.status}: ${reason}`)
-    }
+    const reason = news.type === "agent" ? reasonIn(news) : undefined
+    if (reason !== undefined) yield* dim(reason)
     yield* after(news)
     if (!isBusy() || ends) stopping = false
   })
