@@ -153,7 +153,7 @@ const draftsOf = (...of: Parameters<typeof decide>): Result.Result<ReadonlyArray
     : Result.succeed(decided.success)
 }
 
-/** Those who wait until a state holds. */
+/** The waits for a state that holds. */
 const makeWaiters = (current: () => SessionState) => {
   const waiters = new Set<() => void>()
   return {

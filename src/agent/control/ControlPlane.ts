@@ -110,7 +110,7 @@ export class ControlPlane extends Context.Service<
     Layer.effect(ControlPlane, make(session_id, bootstrap))
 }
 
-/** Asking that goes on until choird answers. */
+/** Requests that are repeated until choird answers. */
 const makeInsistence = () => {
   let silence_ms = SILENCE_MS
   /** Asks until choird answers. The agent sends no heartbeat while it waits for these, so that each attempt is as short as theirs. */

@@ -203,10 +203,10 @@ const hasMeasured = (batch: Batch | undefined, ack_rev: number): boolean =>
       (event.payload.orphan === true || event.payload.writeback !== undefined)
   ) === true
 
-/** Why a reply ends the agent, if it does. */
-const severedBy = ({ action }: HeartbeatReply): string | undefined => {
-  if (action === "FENCED") return "a newer start of this agent runs"
-  return action === "CONFLICT" ? "choird's stored log differs; the session is frozen" : undefined
+/** The reason for which a reply ends the agent, if it does. */
+const severedBy = (reply: HeartbeatReply): string | undefined => {
+  if (reply.action === "FENCED") return "a newer start of this agent runs"
+  return reply.action === "CONFLICT" ? "choird's stored log differs; the session is frozen" : undefined
 }
 
 /** The revision after which choird wants events. */

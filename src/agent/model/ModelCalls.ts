@@ -290,7 +290,7 @@ const makePictured = Effect.map(Pictures, ({ load }) => (messages: ReadonlyArray
   return newest.length === 0 ? Effect.succeed({}) : Effect.map(load(newest), (pictures) => ({ pictures }))
 })
 
-/** What people hear of a call while it is made. They see edge's words while these are written. */
+/** The notices and words of a call that people see while it is made: of edge, the words as they are written. */
 const makeHeard = Effect.map(
   Effect.all([Arbiter, Drafts]),
   ([arbiter, drafts]) =>

@@ -221,7 +221,7 @@ const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
     uncommitted === 0 ? [] : [`${uncommitted} uncommitted files in sources/${path}: commit them and back up again`]
   )
 
-/** What a backup leaves out of the folder of the repositories. */
+/** The parts of the folder of the repositories that a backup leaves out. */
 const strangeNotes = (sources: ReadonlyArray<Source>, others: ReadonlyArray<string>) => [
   ...(sources.length === 0 ? [] : ["hooks, remotes and settings of the repositories, except user.name and user.email"]),
   ...others.map((path) => `sources/${path}: it is not in a git repository`)

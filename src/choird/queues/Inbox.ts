@@ -26,7 +26,7 @@ export type Received =
   /** INBOX_PENDING_MAX messages wait already (R45). */
   | { readonly type: "full"; readonly pending: number }
 
-/** Those who read the messages of agents, to be woken. */
+/** The readers of agents' messages, to be woken. */
 class Readers extends Context.Service<
   Readers,
   {

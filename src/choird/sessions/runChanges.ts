@@ -220,28 +220,28 @@ const movesLane = ({ purpose }: PayloadOf<"ModelOutput">): boolean => purpose ==
 /** Collects the changes of skills' runs, event by event. */
 const collectSkills = (before: SessionState) => {
   const working = atWork(before)
-  const changes = new Map<number, SkillChange>()
+  const skills = new Map<number, SkillChange>()
   const ofLane = (lane: LaneId): SkillChange | undefined => {
     const started_rev = working.get(lane)
-    return started_rev === undefined ? undefined : (changes.get(started_rev) ?? { started_rev, ...nothing })
+    return started_rev === undefined ? undefined : (skills.get(started_rev) ?? { started_rev, ...nothing })
   }
   return {
-    changes,
+    changes: skills,
     output: ({ lane, payload }: EventOf<"ModelOutput">) => {
       const change = ofLane(lane)
-      if (change !== undefined) changes.set(change.started_rev, spent(change, payload))
+      if (change !== undefined) skills.set(change.started_rev, spent(change, payload))
     },
     transition: (event: EventOf<"SkillTransitionCommitted">) => {
       const { lane, payload, rev } = event
       if (payload.from === "") {
         working.set(lane, rev)
-        changes.set(rev, skillBegun(event))
+        skills.set(rev, skillBegun(event))
         return
       }
       const change = ofLane(lane)
       // Before skills ran, an event could name one that nobody had begun.
       if (change === undefined) return
-      changes.set(change.started_rev, moved(change, event))
+      skills.set(change.started_rev, moved(change, event))
       if (payload.ended !== undefined) working.delete(lane)
     }
   }
@@ -249,8 +249,8 @@ const collectSkills = (before: SessionState) => {
 
 /** Collects the changes of jobs' runs, event by event. */
 const collectJobs = (before: SessionState) => {
-  const changes = new Map<CallId, JobChange>()
-  const jobOf = (job_id: CallId): JobChange => changes.get(job_id) ?? { job_id }
+  const jobs = new Map<CallId, JobChange>()
+  const jobOf = (job_id: CallId): JobChange => jobs.get(job_id) ?? { job_id }
   /** Jobs that run, by their lanes, and whether each had its first output. */
   const running = new Map(
     [...before.cores.values()].map(({ job_id, lane, output }) => [lane, { job_id, works: output.rev > 0 }])
@@ -265,38 +265,38 @@ const collectJobs = (before: SessionState) => {
   const waiting = new Set(openSpawns(before).map(({ call_id }) => call_id))
   const says = (lane: LaneId, asks: boolean) => {
     const job = running.get(lane)
-    if (job !== undefined) changes.set(job.job_id, { ...jobOf(job.job_id), asks })
+    if (job !== undefined) jobs.set(job.job_id, { ...jobOf(job.job_id), asks })
   }
   return {
-    changes,
+    changes: jobs,
     says,
     output: ({ created_at, lane, payload }: EventOf<"ModelOutput">) => {
       const job = running.get(lane)
       if (job === undefined || job.works || !movesLane(payload)) return
       job.works = true
-      changes.set(job.job_id, { ...jobOf(job.job_id), worked_at: created_at })
+      jobs.set(job.job_id, { ...jobOf(job.job_id), worked_at: created_at })
     },
     request: ({ created_at, payload, rev }: EventOf<"ToolCallRequested">) => {
       if (payload.tool === CORE_REPORT && reportKind(payload.input).isQuestion) asking.add(payload.call_id)
       const job_name = payload.tool === CORE_SPAWN ? jobNameIn(payload.input) : undefined
       if (job_name === undefined) return
       waiting.add(payload.call_id)
-      changes.set(payload.call_id, { job_id: payload.call_id, requested: { rev, at: created_at, job_name } })
+      jobs.set(payload.call_id, { job_id: payload.call_id, requested: { rev, at: created_at, job_name } })
     },
     result: ({ lane, payload: { call_id, status } }: EventOf<"ToolResultCommitted">) => {
       if (asking.delete(call_id) && status === "success") says(lane, true)
-      if (waiting.delete(call_id)) changes.set(call_id, { ...jobOf(call_id), isRefused: true })
+      if (waiting.delete(call_id)) jobs.set(call_id, { ...jobOf(call_id), isRefused: true })
     },
     start: (event: EventOf<"CoreStarted">) => {
       const { job_id } = event.payload
       const { requested } = jobOf(job_id)
       waiting.delete(job_id)
-      changes.set(job_id, { ...(requested === undefined ? {} : { requested }), ...jobBegun(event) })
+      jobs.set(job_id, { ...(requested === undefined ? {} : { requested }), ...jobBegun(event) })
       running.set(event.lane, { job_id, works: false })
     },
     stop: (event: EventOf<"CoreStopped">) => {
       const { job_id } = event.payload
-      changes.set(job_id, jobEnded(jobOf(job_id), event))
+      jobs.set(job_id, jobEnded(jobOf(job_id), event))
       running.delete(event.lane)
     }
   }

@@ -213,7 +213,7 @@ const makeTexts = () => {
   }
 }
 
-/** What an answer has beside its texts: reasoning in details, and calls. */
+/** The parts of an answer beside its texts: reasoning in details, and calls. */
 const makeParts = () => {
   const { add: addDetail, details } = makeDetails()
   const calls = makeCalls()

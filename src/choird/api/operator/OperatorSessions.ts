@@ -151,7 +151,7 @@ const stateOf = (session_id: SessionId) =>
     Effect.mapError(databaseDefect(events.state(session_id)), fromSessionUnreadable)
   )
 
-/** A stream of a session's events, which may go on with those that come. */
+/** A stream of a session's events, with those that come later where it follows. */
 const eventsOf = Effect.fn("OperatorApi.events")(function* (
   session_id: SessionId,
   query: { readonly from?: number; readonly last?: number; readonly follow?: "true" | "false" }
@@ -177,7 +177,7 @@ const jobsOf = Effect.fn("OperatorApi.cores")(function* (session_id: SessionId) 
   return jobSummaries(state, words, yield* Clock.currentTimeMillis)
 })
 
-/** What the next call of a lane's model would be shown, which only the running agent knows. */
+/** The prompt of a lane's next call, which only the running agent knows. */
 const contextOf = Effect.fn("OperatorApi.context")(function* (session_id: SessionId, lane: LaneId) {
   const contexts = yield* Contexts
   const lifecycle = yield* Lifecycle
