@@ -97,6 +97,61 @@ const makeSchemas = Effect.gen(function* () {
   for (const id of Object.keys(config.agents)) yield* schemas.ensure(AgentId.make(id))
 })
 
+/** Keeps as much of the logs as config.json says, for as long as the scope lives. */
+const followLogLimits = Effect.fnUntraced(function* (logs: LogFiles["Service"]) {
+  const { changes } = yield* ConfigStore
+  const follow = Stream.runForEach(changes, ({ config: { log_archive_threshold_lines, retention } }) =>
+    Effect.andThen(
+      logs.archiveAfter(log_archive_threshold_lines),
+      logs.keep({ bytes_max: retention.logs_mb * 1024 ** 2, days_max: retention.logs_days })
+    )
+  )
+  yield* follow.pipe(restarted("the limits of logs"), Effect.forkScoped({ startImmediately: true }))
+})
+
+/** Begins the work that choird does beside its agents, until the scope closes. */
+const beginWork = Effect.gen(function* () {
+  // Only once the agents that were running come up: an execution may restart one.
+  yield* (yield* Executions).run.pipe(step(7, "approved changes are being executed"))
+  yield* (yield* ProposalRehearsals).run
+  yield* (yield* Schedules).run
+  yield* (yield* Plans).run
+  // Only once the agents come up, which wait for the database as well.
+  yield* (yield* Retention).run
+  yield* (yield* EmbeddingQueue).run
+  yield* (yield* SessionMemory).run
+  const { finish } = yield* Forgetting
+  yield* Effect.forkScoped(logDeath("the rest of an order to forget")(finish))
+})
+
+/** Reads the configuration, then takes the home and the settings of the host for this choird. */
+const takeHome = Effect.fnUntraced(function* ({
+  home: given,
+  last_good,
+  version
+}: {
+  readonly home: string
+  readonly version: string
+  readonly last_good: boolean
+}) {
+  const file = last_good ? LAST_GOOD_FILE : CONFIG_FILE
+  const files = yield* Layer.build(ConfigStore.layer({ home: given, file })).pipe(
+    Effect.mapError(orLastGood(given)),
+    step(1, `choird ${version} has read ${file} and secrets.json in ${given}`)
+  )
+  const { config, home } = yield* Effect.provideContext(configured, files)
+  yield* hostFits(home)
+  const known = yield* homeInPlace(home)
+  const { lock, record } = yield* Effect.gen(function* () {
+    const lock = yield* lockHome(home)
+    return { lock, record: yield* makeFolders(home, known) }
+  }).pipe(step(2, "the home is locked"))
+  yield* takeHostWayOut(home, config)
+  yield* takeTimeZone(config)
+  for (const text of hostWarnings(home)) yield* Effect.logWarning(text)
+  return { config, files, home, lock, record }
+})
+
 /**
  * Starts all of choird in the caller's scope and returns what to wait for: an operator's request that it ends, or the loss of the
  * embedded database. The operator's socket opens last, so that a client that reaches it finds choird ready.
@@ -112,30 +167,9 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   const began_ms = yield* monotonicMs
   const logs = yield* LogFiles
 
-  const file = options.last_good ? LAST_GOOD_FILE : CONFIG_FILE
-  const files = yield* Layer.build(ConfigStore.layer({ home: options.home, file })).pipe(
-    Effect.mapError(orLastGood(options.home)),
-    step(1, `choird ${options.version} has read ${file} and secrets.json in ${options.home}`)
-  )
-  const { config, home } = yield* Effect.provideContext(configured, files)
-  yield* hostFits(home)
-  const known = yield* homeInPlace(home)
-  const { lock, record } = yield* Effect.gen(function* () {
-    const lock = yield* lockHome(home)
-    return { lock, record: yield* makeFolders(home, known) }
-  }).pipe(step(2, "the home is locked"))
-  yield* takeHostWayOut(home, config)
-  yield* takeTimeZone(config)
-  for (const text of hostWarnings(home)) yield* Effect.logWarning(text)
+  const { config, files, home, lock, record } = yield* takeHome(options)
   // Only once the home is locked: until then another choird may write to the same files.
-  yield* Stream.runForEach(
-    Context.get(files, ConfigStore).changes,
-    ({ config: { log_archive_threshold_lines, retention } }) =>
-      Effect.andThen(
-        logs.archiveAfter(log_archive_threshold_lines),
-        logs.keep({ bytes_max: retention.logs_mb * 1024 ** 2, days_max: retention.logs_days })
-      )
-  ).pipe(restarted("the limits of logs"), Effect.forkScoped({ startImmediately: true }))
+  yield* Effect.provideContext(followLogLimits(logs), files)
   yield* logs.archiving
   const host = Context.merge(files, yield* Layer.build(NodeServices.layer))
   const exporters = yield* Layer.build(layerExporters(options.version)).pipe(Effect.provideContext(host))
@@ -167,16 +201,7 @@ export const startup = Effect.fn("Startup.run")(function* (options: {
   yield* Context.get(services, Lifecycle).recover.pipe(
     step(6, "what an earlier choird left running has ended, and its sessions resume")
   )
-  // Only once the agents that were running come up: an execution may restart one.
-  yield* Context.get(services, Executions).run.pipe(step(7, "approved changes are being executed"))
-  yield* Context.get(services, ProposalRehearsals).run
-  yield* Context.get(services, Schedules).run
-  yield* Context.get(services, Plans).run
-  // Only once the agents come up, which wait for the database as well.
-  yield* Context.get(services, Retention).run
-  yield* Context.get(services, EmbeddingQueue).run
-  yield* Context.get(services, SessionMemory).run
-  yield* Effect.forkScoped(logDeath("the rest of an order to forget")(Context.get(services, Forgetting).finish))
+  yield* Effect.provideContext(beginWork, services)
   yield* Layer.build(layerGateways).pipe(Effect.provideContext(services), step(8, "the gateways are started"))
   yield* Effect.provideContext(keepLastGood(home, config), host)
   yield* Layer.build(Layer.provide(layerOperatorServer(options.version), Backup.layer)).pipe(

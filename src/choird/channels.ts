@@ -40,6 +40,31 @@ const isSame = (a: Bot, b: Bot) =>
   a.local_files === b.local_files &&
   JSON.stringify(a.dms) === JSON.stringify(b.dms)
 
+/** The bot of a gateway as configured now; undefined for a console, or if the token has no value. */
+const wanted = Effect.fnUntraced(function* ({ dms, gateways }: Config, name: ResourceName) {
+  const config = yield* ConfigStore
+  const health = yield* GatewayHealth
+  const gateway = gateways[name]
+  if (gateway === undefined) return undefined
+  // The console has nothing to run: its clients read the outbox themselves (docs/protocol.md, Console).
+  if (gateway.type === "console") {
+    yield* health.report(name, { ok: true, detail: "choirctl chat" })
+    return undefined
+  }
+  const token = yield* Effect.result(config.secret(gateway.secret))
+  if (Result.isFailure(token)) {
+    const { hint, message } = token.failure
+    yield* health.report(name, { ok: false, detail: `${message}: ${hint}` })
+    yield* Effect.logWarning(`the gateway is not running: ${message}`, { gateway: name })
+    return undefined
+  }
+  const people = Object.entries(dms).flatMap(([dm, place]) =>
+    place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id, admin: place.admin }] : []
+  )
+  const { api_root, local_files } = gateway
+  return { token: token.success, api_root, local_files, dms: people } satisfies Bot
+})
+
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const health = yield* GatewayHealth
@@ -48,6 +73,7 @@ const make = Effect.gen(function* () {
   const context = yield* Effect.context<
     | Approvals
     | CardTaps
+    | ConfigStore
     | Drafts
     | EventStore
     | GatewayAlerts
@@ -61,29 +87,6 @@ const make = Effect.gen(function* () {
   const fibers = yield* FiberMap.make<ResourceName>()
   const running = new Map<ResourceName, Bot>()
 
-  /** The bot of a gateway as configured now; undefined for a console, or if the token has no value. */
-  const wanted = Effect.fnUntraced(function* ({ dms, gateways }: Config, name: ResourceName) {
-    const gateway = gateways[name]
-    if (gateway === undefined) return undefined
-    // The console has nothing to run: its clients read the outbox themselves (docs/protocol.md, Console).
-    if (gateway.type === "console") {
-      yield* health.report(name, { ok: true, detail: "choirctl chat" })
-      return undefined
-    }
-    const token = yield* Effect.result(config.secret(gateway.secret))
-    if (Result.isFailure(token)) {
-      const { hint, message } = token.failure
-      yield* health.report(name, { ok: false, detail: `${message}: ${hint}` })
-      yield* Effect.logWarning(`the gateway is not running: ${message}`, { gateway: name })
-      return undefined
-    }
-    const people = Object.entries(dms).flatMap(([dm, place]) =>
-      place.gateway === name ? [{ name: ResourceName.make(dm), user_id: place.user_id, admin: place.admin }] : []
-    )
-    const { api_root, local_files } = gateway
-    return { token: token.success, api_root, local_files, dms: people } satisfies Bot
-  })
-
   const start = (name: ResourceName, { api_root, dms, local_files, token }: Bot) =>
     runTelegram(name, dms).pipe(
       Effect.provide(TelegramApi.layer(token, api_root, local_files)),
@@ -94,7 +97,7 @@ const make = Effect.gen(function* () {
   /** Stops the old bot before the new one polls, since Telegram lets only one program poll at a time. */
   const follow = Effect.fnUntraced(function* (config: Config, name: ResourceName) {
     const before = running.get(name)
-    const bot = yield* wanted(config, name)
+    const bot = yield* Effect.provideContext(wanted(config, name), context)
     if (before !== undefined && bot !== undefined && isSame(before, bot)) return
     yield* FiberMap.remove(fibers, name)
     running.delete(name)

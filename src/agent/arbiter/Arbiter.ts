@@ -82,8 +82,8 @@ export class Arbiter extends Context.Service<
       const skills = yield* SkillRegistry
       const salt = yield* Salts
       const listeners: Array<(events: ReadonlyArray<ChoirEvent>) => void> = []
-      const waiters = new Set<() => void>()
       let state = initialState
+      const { look, until } = makeWaiters(() => state)
       // The end of what the state has of the events that are still to come.
       let awaited: ChainPlace | undefined
 
@@ -119,39 +119,18 @@ export class Arbiter extends Context.Service<
 
       const commit = Effect.fnUntraced(function* (command: Command) {
         const now = yield* Clock.currentTimeMillis
-        const decided = decide(
-          state,
-          command,
-          Object.assign(settings.situation(), { profiles, skills, find: log.find })
-        )
-        if (Result.isFailure(decided)) return yield* new Refused(decided.failure)
-        if (decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX)))
-          return yield* new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true })
-        const events = stamp(decided.success, state.rev, new Date(now).toISOString(), salt)
+        const situation = Object.assign(settings.situation(), { profiles, skills, find: log.find })
+        const drafts = yield* Effect.fromResult(draftsOf(state, command, situation))
+        const events = stamp(drafts, state.rev, new Date(now).toISOString(), salt)
         const folded = foldAll(state, events)
         if (Result.isFailure(folded)) return yield* new Refused({ reason: folded.failure.reason })
         const tooLarge = log.append(events)
         if (tooLarge !== undefined) return yield* new Refused({ reason: tooLarge, unfit: true })
         state = folded.success
         for (const listener of listeners) listener(events)
-        for (const look of waiters) look()
+        look()
         return events
       })
-
-      const until = (holds: (state: SessionState) => boolean) =>
-        Effect.suspend(() => {
-          if (holds(state)) return Effect.succeed(state)
-          const reached = Deferred.makeUnsafe<SessionState>()
-          const look = () => {
-            if (holds(state)) Deferred.doneUnsafe(reached, Effect.succeed(state))
-          }
-          waiters.add(look)
-          return Deferred.await(reached).pipe(
-            Effect.andThen(Effect.yieldNow),
-            Effect.andThen(Effect.sync(() => state)),
-            Effect.ensuring(Effect.sync(() => waiters.delete(look)))
-          )
-        })
 
       return Arbiter.of({
         commit,
@@ -163,6 +142,40 @@ export class Arbiter extends Context.Service<
       })
     })
   )
+}
+
+/** The drafts of a command, in a form that an event can have. */
+const draftsOf = (...of: Parameters<typeof decide>): Result.Result<ReadonlyArray<EventDraft>, Refused> => {
+  const decided = decide(...of)
+  if (Result.isFailure(decided)) return Result.fail(new Refused(decided.failure))
+  return decided.success.some((draft) => isDeeperThan(draft, EVENT_DEPTH_MAX))
+    ? Result.fail(new Refused({ reason: `an event may nest ${EVENT_DEPTH_MAX} levels at most`, unfit: true }))
+    : Result.succeed(decided.success)
+}
+
+/** The waits for a state that holds. */
+const makeWaiters = (current: () => SessionState) => {
+  const waiters = new Set<() => void>()
+  return {
+    /** Tells those whose state holds now. */
+    look: () => {
+      for (const look of waiters) look()
+    },
+    until: (holds: (state: SessionState) => boolean): Effect.Effect<SessionState> =>
+      Effect.suspend(() => {
+        if (holds(current())) return Effect.succeed(current())
+        const reached = Deferred.makeUnsafe<SessionState>()
+        const look = () => {
+          if (holds(current())) Deferred.doneUnsafe(reached, Effect.succeed(current()))
+        }
+        waiters.add(look)
+        return Deferred.await(reached).pipe(
+          Effect.andThen(Effect.yieldNow),
+          Effect.andThen(Effect.sync(current)),
+          Effect.ensuring(Effect.sync(() => waiters.delete(look)))
+        )
+      })
+  }
 }
 
 /** Gives drafts their places, their time and their salts, in a form that every store keeps unchanged. */

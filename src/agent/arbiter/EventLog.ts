@@ -84,85 +84,102 @@ export class EventLog extends Context.Service<
   static readonly layer = (session_id: SessionId) => Layer.sync(EventLog, () => make(session_id))
 }
 
-const make = (session_id: SessionId) => {
+/** The newest links of a chain, and the place just before the oldest of them. */
+const makeResident = (genesisHash: Uint8Array) => {
   const links: Array<LoggedLink> = []
-  let restored = 0
   // What stands just before the oldest link: the genesis, and later the newest event that left.
-  let before = { rev: 0, hash: genesis(session_id) as Uint8Array, bytes_total: 0 }
-  let kept: ReadonlyMap<number, Pick<LoggedLink, "bytes" | "event">> = new Map()
+  let before = { rev: 0, hash: genesisHash, bytes_total: 0 }
 
   const head = () => before.rev + links.length
+  const find = (rev: number): LoggedLink | undefined => links[rev - before.rev - 1]
   const at = (rev: number): LoggedLink => {
-    const link = links[rev - before.rev - 1]
+    const link = find(rev)
     if (link === undefined) throw new RangeError(`no event of revision ${rev}`)
     return link
   }
   const place = (rev: number): Pick<LoggedLink, "hash" | "bytes_total"> => (rev === before.rev ? before : at(rev))
-  const held = () => place(head()).bytes_total - before.bytes_total
-  const linked = (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<LoggedLink> => {
-    let { bytes_total, hash } = place(head())
-    return events.map((event, index) => {
-      const link = chainEvent(hash, event)
-      const { bytes } = link
-      hash = link.hash
-      bytes_total += bytes
-      return { event, hash, bytes, bytes_total, ends: index === events.length - 1 }
-    })
-  }
-  const begin = ({ hash, rev }: ChainPlace) => {
-    links.length = 0
-    restored = rev
-    kept = new Map()
-    before = { rev, hash: Buffer.from(hash, "hex"), bytes_total: 0 }
-  }
-  const push = (added: ReadonlyArray<LoggedLink>) => {
-    for (const link of added) links.push(link)
-  }
-  const append = (events: ReadonlyArray<ChoirEvent>): string | undefined => {
-    const added = linked(events)
-    if (added.some(({ bytes }) => bytes > EVENT_BYTES_MAX)) return `an event may have ${EVENT_BYTES_MAX} bytes at most`
-    if (added.reduce((total, { bytes }) => total + bytes, 0) > COMMIT_BYTES_MAX)
-      return `the events of one commit may have ${COMMIT_BYTES_MAX} bytes at most`
-    push(added)
-    return undefined
-  }
-  const after = (rev: number, bytes_max: number): Batch | undefined => {
-    const start = place(rev)
-    let end = rev
-    for (let next = rev + 1; next <= head(); next++) {
-      const link = at(next)
-      if (!link.ends) continue
-      if (end > rev && link.bytes_total - start.bytes_total > bytes_max) break
-      end = next
+  return {
+    head,
+    place,
+    find,
+    before: () => before.rev,
+    held: () => place(head()).bytes_total - before.bytes_total,
+    begin: ({ hash, rev }: ChainPlace) => {
+      links.length = 0
+      before = { rev, hash: Buffer.from(hash, "hex"), bytes_total: 0 }
+    },
+    push: (added: ReadonlyArray<LoggedLink>) => {
+      for (const link of added) links.push(link)
+    },
+    linked: (events: ReadonlyArray<ChoirEvent>): ReadonlyArray<LoggedLink> => {
+      let { bytes_total, hash } = place(head())
+      return events.map((event, index) => {
+        const link = chainEvent(hash, event)
+        const { bytes } = link
+        hash = link.hash
+        bytes_total += bytes
+        return { event, hash, bytes, bytes_total, ends: index === events.length - 1 }
+      })
+    },
+    after: (rev: number, bytes_max: number): Batch | undefined => {
+      const start = place(rev)
+      let end = rev
+      for (let next = rev + 1; next <= head(); next++) {
+        const link = at(next)
+        if (!link.ends) continue
+        if (end > rev && link.bytes_total - start.bytes_total > bytes_max) break
+        end = next
+      }
+      if (end === rev) return undefined
+      return {
+        base_rev: rev,
+        hash_prev: hex(start.hash),
+        new_rev: end,
+        hash_new: hex(at(end).hash),
+        events: links.slice(rev - before.rev, end - before.rev).map(({ event }) => event)
+      }
+    },
+    /** Lets go of acknowledged links, oldest first, until half of the room is free; answers them. */
+    drop: (acked: number): ReadonlyArray<LoggedLink> => {
+      const enough = place(head()).bytes_total - RESIDENT_LOG_BYTES_MAX / 2
+      const stays = links.findIndex(({ bytes_total }, index) => before.rev + index + 1 > acked || bytes_total > enough)
+      const gone = links.splice(0, stays < 0 ? links.length : stays)
+      const last = gone.at(-1)
+      if (last !== undefined) before = { rev: last.event.rev, hash: last.hash, bytes_total: last.bytes_total }
+      return gone
     }
-    if (end === rev) return undefined
-    return {
-      base_rev: rev,
-      hash_prev: hex(start.hash),
-      new_rev: end,
-      hash_new: hex(at(end).hash),
-      events: links.slice(rev - before.rev, end - before.rev).map(({ event }) => event)
-    }
   }
-  const here = (rev: number) => (rev > before.rev ? links[rev - before.rev - 1] : kept.get(rev))
+}
+
+const make = (session_id: SessionId) => {
+  const resident = makeResident(genesis(session_id))
+  const { head, place } = resident
+  let restored = 0
+  /** The events that left, where the state still names them. */
+  let kept: ReadonlyMap<number, Pick<LoggedLink, "bytes" | "event">> = new Map()
+
+  const here = (rev: number) => (rev > resident.before() ? resident.find(rev) : kept.get(rev))
   const find = (rev: number) => here(rev)?.event
-  const trim = (acked: number, named: ReadonlySet<number>) => {
-    const enough = place(head()).bytes_total - RESIDENT_LOG_BYTES_MAX / 2
-    const stays = links.findIndex(({ bytes_total }, index) => before.rev + index + 1 > acked || bytes_total > enough)
-    const gone = links.splice(0, stays < 0 ? links.length : stays)
-    const last = gone.at(-1)
-    const left = [...kept, ...gone.map(({ bytes, event }) => [event.rev, { bytes, event }] as const)]
-    kept = new Map(left.filter(([rev]) => named.has(rev)))
-    if (last !== undefined) before = { rev: last.event.rev, hash: last.hash, bytes_total: last.bytes_total }
-  }
   return EventLog.of({
     session_id,
     head,
-    oldest: () => before.rev + 1,
-    append,
-    begin,
+    oldest: () => resident.before() + 1,
+    append: (events) => {
+      const added = resident.linked(events)
+      if (added.some(({ bytes }) => bytes > EVENT_BYTES_MAX))
+        return `an event may have ${EVENT_BYTES_MAX} bytes at most`
+      if (added.reduce((total, { bytes }) => total + bytes, 0) > COMMIT_BYTES_MAX)
+        return `the events of one commit may have ${COMMIT_BYTES_MAX} bytes at most`
+      resident.push(added)
+      return undefined
+    },
+    begin: (after) => {
+      resident.begin(after)
+      restored = after.rev
+      kept = new Map()
+    },
     restore: (events) => {
-      push(linked(events))
+      resident.push(resident.linked(events))
       restored = head()
     },
     restored: () => restored,
@@ -175,9 +192,13 @@ const make = (session_id: SessionId) => {
     hashAt: (rev) => hex(place(rev).hash),
     bytesOf: (rev) => here(rev)?.bytes ?? 0,
     bytesAfter: (rev) => place(head()).bytes_total - place(rev).bytes_total,
-    after,
-    isFull: () => held() > RESIDENT_LOG_BYTES_MAX,
-    trim
+    after: resident.after,
+    isFull: () => resident.held() > RESIDENT_LOG_BYTES_MAX,
+    trim: (acked, named) => {
+      const gone = resident.drop(acked)
+      const left = [...kept, ...gone.map(({ bytes, event }) => [event.rev, { bytes, event }] as const)]
+      kept = new Map(left.filter(([rev]) => named.has(rev)))
+    }
   })
 }
 

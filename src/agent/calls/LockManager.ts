@@ -61,6 +61,27 @@ interface Ticket extends Claim {
   dirty: boolean
 }
 
+const busy = (table: LockTable<Ticket>, ticket: Ticket, waited_ms: number) => {
+  const { lanes, resources } = obstacles(table, ticket)
+  return new LockBusy({ resources, holders: lanes, waited_ms })
+}
+
+/** Wakes the lanes whose locks were granted, one after the other. */
+const makeWaking = () => {
+  // A deferred resumes its fiber inside the call that completes it, and that fiber may let go of its locks at once.
+  // Waking from one list keeps a long queue from running, one lane inside the other, on a single stack.
+  const woken: Array<Ticket> = []
+  let waking = false
+  return (tickets: ReadonlyArray<Ticket>) => {
+    woken.push(...tickets)
+    if (waking) return
+    waking = true
+    for (let next = woken.shift(); next !== undefined; next = woken.shift())
+      Deferred.doneUnsafe(next.granted, Effect.void)
+    waking = false
+  }
+}
+
 /**
  * Grants whole locksets or nothing, in one fair queue (D25). Not re-entrant: a lane conflicts with itself
  * too.
@@ -89,19 +110,7 @@ export class LockManager extends Context.Service<
 >()("choir/agent/LockManager") {
   static readonly layer = Layer.sync(LockManager, () => {
     let table: LockTable<Ticket> = EMPTY_TABLE
-
-    // A deferred resumes its fiber inside the call that completes it, and that fiber may let go of its locks at once.
-    // Waking from one list keeps a long queue from running, one lane inside the other, on a single stack.
-    const woken: Array<Ticket> = []
-    let waking = false
-    const wake = (tickets: ReadonlyArray<Ticket>) => {
-      woken.push(...tickets)
-      if (waking) return
-      waking = true
-      for (let next = woken.shift(); next !== undefined; next = woken.shift())
-        Deferred.doneUnsafe(next.granted, Effect.void)
-      waking = false
-    }
+    const wake = makeWaking()
 
     // The only place where the table changes. It is synchronous, and the new table is before the first waiter is
     // told, so that no fiber can see half a change.
@@ -112,14 +121,9 @@ export class LockManager extends Context.Service<
       wake(settled.granted)
     }
 
-    const busy = (ticket: Ticket, waited_ms: number) => {
-      const { lanes, resources } = obstacles(table, ticket)
-      return new LockBusy({ resources, holders: lanes, waited_ms })
-    }
-
     // A claim that waits is withdrawn. A grant that came in the very turn in which the time was up counts.
     const expire = (ticket: Ticket, wait_ms: number) => {
-      if (table.waiting.includes(ticket)) Deferred.doneUnsafe(ticket.granted, Effect.fail(busy(ticket, wait_ms)))
+      if (table.waiting.includes(ticket)) Deferred.doneUnsafe(ticket.granted, Effect.fail(busy(table, ticket, wait_ms)))
     }
 
     // One timer that dies with the wait, where a race would cost two fibers.
@@ -150,7 +154,8 @@ export class LockManager extends Context.Service<
         }
         const settled = enqueue(table, ticket)
         const waits = settled.granted.length === 0
-        if (waits && (wait_ms === 0 || table.waiting.length >= LOCK_WAITERS_MAX)) return Effect.fail(busy(ticket, 0))
+        if (waits && (wait_ms === 0 || table.waiting.length >= LOCK_WAITERS_MAX))
+          return Effect.fail(busy(table, ticket, 0))
         apply(settled)
         const run = Effect.suspend(() =>
           use({
@@ -164,9 +169,6 @@ export class LockManager extends Context.Service<
         )
       })
 
-    const views = (tickets: ReadonlyArray<Ticket>): ReadonlyArray<ClaimView> =>
-      tickets.map(({ lane, locks }) => ({ lane, locks: locks.map(({ request }) => request) }))
-
     return LockManager.of({
       withLocks,
       held: Effect.sync(() => views(table.held)),
@@ -174,3 +176,6 @@ export class LockManager extends Context.Service<
     })
   })
 }
+
+const views = (tickets: ReadonlyArray<Ticket>): ReadonlyArray<ClaimView> =>
+  tickets.map(({ lane, locks }) => ({ lane, locks: locks.map(({ request }) => request) }))

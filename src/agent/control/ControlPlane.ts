@@ -110,24 +110,8 @@ export class ControlPlane extends Context.Service<
     Layer.effect(ControlPlane, make(session_id, bootstrap))
 }
 
-const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Redacted.Redacted) {
-  const connections = yield* makeConnections
-  const token = yield* Ref.make(bootstrap)
-  const http = HttpClient.mapRequestEffect(yield* HttpClient.HttpClient, (request) =>
-    Effect.map(Ref.get(token), (current) => HttpClientRequest.bearerToken(request, current))
-  )
-  const { rpc } = yield* HttpApiClient.makeWith(AgentApi, { httpClient: http, baseUrl: "http://choird" })
-  const envelope = (request_id = randomUUID() as string) => ({
-    headers: { "x-choir-request-id": request_id, "x-choir-session-id": session_id }
-  })
-  /** The envelope of a core's call with the proof that its job runs (D35). */
-  const proven = (job: CallId | undefined) =>
-    Effect.map(Ref.get(token), (lease) => {
-      const { headers } = envelope()
-      if (job === undefined) return headers
-      return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job) }
-    })
-
+/** Requests that are repeated until choird answers. */
+const makeInsistence = () => {
   let silence_ms = SILENCE_MS
   /** Asks until choird answers. The agent sends no heartbeat while it waits for these, so that each attempt is as short as theirs. */
   const insistently = <A, E>(verb: string, call: Effect.Effect<A, E>): Asked<A> =>
@@ -137,12 +121,25 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
       const attempt = Effect.onInterrupt(call, () => Effect.sync(() => void given_up++))
       return retryVerb(Effect.suspend(() => asked(verb, answerTime(silence_ms, given_up))(attempt)))
     })
+  return {
+    insistently,
+    /** After so long without a sign choird counts the agent as dead. */
+    heed: (ms: number) => void (silence_ms = ms)
+  }
+}
 
+type Rpc = Effect.Success<ReturnType<typeof makeRpc>>
+
+const makeRpc = (httpClient: HttpClient.HttpClient) =>
+  Effect.map(HttpApiClient.makeWith(AgentApi, { httpClient, baseUrl: "http://choird" }), ({ rpc }) => rpc)
+
+/** Signals from the push stream, as long as somebody reads them. */
+const makeSignals = Effect.fnUntraced(function* (session_id: SessionId, events: Rpc["events"]) {
   const last = yield* Ref.make<string | undefined>(undefined)
   const connect = Effect.fnUntraced(function* () {
     const after = yield* Ref.get(last)
     const headers = after === undefined ? {} : { "last-event-id": after }
-    return yield* rpc.events({ headers, query: { session_id } })
+    return yield* events({ headers, query: { session_id } })
   })
   const connection = Stream.unwrap(Effect.timeout(connect(), RPC_TIMEOUT_MS)).pipe(
     Stream.map(({ data, id }): Pushed => ({ id, signal: data })),
@@ -154,13 +151,35 @@ const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Reda
     )
   )
   // A stream that ends or breaks is opened again: choird sends again what no event acknowledged.
-  const signals = Stream.repeat(connection, Schedule.spaced(RPC_RETRY_MS))
+  return Stream.repeat(connection, Schedule.spaced(RPC_RETRY_MS))
+})
+
+const make = Effect.fnUntraced(function* (session_id: SessionId, bootstrap: Redacted.Redacted) {
+  const connections = yield* makeConnections
+  const token = yield* Ref.make(bootstrap)
+  const http = HttpClient.mapRequestEffect(yield* HttpClient.HttpClient, (request) =>
+    Effect.map(Ref.get(token), (current) => HttpClientRequest.bearerToken(request, current))
+  )
+  const rpc = yield* makeRpc(http)
+  const envelope = (request_id = randomUUID() as string) => ({
+    headers: { "x-choir-request-id": request_id, "x-choir-session-id": session_id }
+  })
+  /** The envelope of a core's call with the proof that its job runs (D35). */
+  const proven = (job: CallId | undefined) =>
+    Effect.map(Ref.get(token), (lease) => {
+      const { headers } = envelope()
+      if (job === undefined) return headers
+      return { ...headers, "x-choir-job": jobToken(Redacted.value(lease), job) }
+    })
+
+  const { heed, insistently } = makeInsistence()
+  const signals = yield* makeSignals(session_id, rpc.events)
 
   return ControlPlane.of({
     hello: Effect.fn("ControlPlane.hello")(function* (payload) {
       const request = { ...envelope(), payload }
       const reply = yield* insistently("INIT_HELLO", rpc.INIT_HELLO(request))
-      silence_ms = reply.config.crash_detection_threshold_ms ?? SILENCE_MS
+      heed(reply.config.crash_detection_threshold_ms ?? SILENCE_MS)
       yield* Ref.set(token, Redacted.make(reply.lease_token))
       return reply
     }),

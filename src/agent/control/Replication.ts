@@ -203,6 +203,28 @@ const hasMeasured = (batch: Batch | undefined, ack_rev: number): boolean =>
       (event.payload.orphan === true || event.payload.writeback !== undefined)
   ) === true
 
+/** The reason for which a reply ends the agent, if it does. */
+const severedBy = (reply: HeartbeatReply): string | undefined => {
+  if (reply.action === "FENCED") return "a newer start of this agent runs"
+  return reply.action === "CONFLICT" ? "choird's stored log differs; the session is frozen" : undefined
+}
+
+/** The revision after which choird wants events. */
+const wantedAfter = ({ ack_rev, action, resend_from }: HeartbeatReply): number =>
+  action === "RESEND_FROM" && resend_from !== undefined ? Math.max(0, resend_from - 1) : ack_rev
+
+/** Asks for the settings that choird has; whether they are new. */
+const newSettings = replaceSettings.pipe(
+  // The next heartbeat asks again; until then events matter more.
+  Effect.timeout(RPC_TIMEOUT_MS),
+  Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
+)
+
+const remeasure = replaceHistories.pipe(
+  Effect.timeout(RPC_TIMEOUT_MS),
+  Effect.catch((error) => Effect.logWarning("the counts of how jobs ended did not arrive", error.message))
+)
+
 /** Moments at which heartbeats are due. Tokens only: each taker sends all there is, so that a lost race loses nothing. */
 const makeDue = Effect.gen(function* () {
   const settings = yield* AgentSettings
@@ -229,23 +251,26 @@ const makeDue = Effect.gen(function* () {
 
 const NOW: ReadonlySet<FlushDelay> = new Set(["now"])
 
-const make = Effect.fnUntraced(function* () {
+type Acknowledged = ReturnType<typeof makeAcknowledged>
+type Heartbeats = Effect.Success<typeof makeHeartbeats>
+
+/** Sends what choird lacks, one heartbeat after the other. @param refresh asks for the settings that choird has */
+const makeSending = Effect.fnUntraced(function* (
+  acknowledged: Acknowledged,
+  heartbeats: Heartbeats,
+  refresh: Effect.Effect<void>
+) {
   const arbiter = yield* Arbiter
   const log = yield* EventLog
   const settings = yield* AgentSettings
   const context = Context.pick(
-    AgentSettings,
     ControlPlane,
-    SecretStore
-  )(yield* Effect.context<AgentSettings | ControlPlane | SecretStore>())
-  const due = yield* makeDue
-  const acknowledged = makeAcknowledged(log)
-  const heartbeats = yield* makeHeartbeats
+    SecretStore,
+    AgentSettings
+  )(yield* Effect.context<Effect.Services<typeof remeasure>>())
   const outage = makeOutage()
   // The revision that choird's next patches start after: what it has, or less where it asks to be sent again.
   let sent = acknowledged.newest()
-
-  yield* arbiter.onCommit((events) => due.mark(new Set(events.map((event) => flushDelayOf(event, arbiter.state())))))
 
   const acknowledge = (rev: number) =>
     Effect.sync(() => {
@@ -253,36 +278,19 @@ const make = Effect.fnUntraced(function* () {
       if (log.isFull()) log.trim(acknowledged.newest(), residentRevs(arbiter.state(), log))
     })
 
-  const refresh = replaceSettings.pipe(
-    // choird shows this agent as behind until it hears of it (R58).
-    Effect.map((isNew) => (isNew ? due.mark(NOW) : undefined)),
-    Effect.provide(context),
-    // The next heartbeat asks again; until then events matter more.
-    Effect.timeout(RPC_TIMEOUT_MS),
-    Effect.catch((error) => Effect.logWarning("the new configuration did not arrive", error.message))
-  )
-
-  const remeasure = replaceHistories.pipe(
-    Effect.provide(context),
-    Effect.timeout(RPC_TIMEOUT_MS),
-    Effect.catch((error) => Effect.logWarning("the counts of how jobs ended did not arrive", error.message))
-  )
-
   const obey = Effect.fnUntraced(function* (reply: HeartbeatReply, batch: Batch | undefined) {
-    if (reply.action === "FENCED") return yield* new Severed({ reason: "a newer start of this agent runs" })
-    if (reply.action === "CONFLICT")
-      return yield* new Severed({ reason: "choird's stored log differs; the session is frozen" })
+    const severed = severedBy(reply)
+    if (severed !== undefined) return yield* new Severed({ reason: severed })
     const before = sent
     yield* acknowledge(reply.ack_rev)
-    const wanted = reply.action === "RESEND_FROM" ? reply.resend_from : undefined
-    sent = Math.min(wanted === undefined ? reply.ack_rev : Math.max(0, wanted - 1), log.head())
+    sent = Math.min(wantedAfter(reply), log.head())
     if (sent < log.oldest() - 1)
       return yield* new Severed({ reason: `choird lost events before ${log.oldest()}, which it had acknowledged` })
     if (reply.action === "BACKOFF") yield* Effect.sleep(reply.retry_after_ms ?? RPC_RETRY_MS)
     // What was sent and not taken is not sent again at once. What was committed meanwhile was not sent, and does not wait.
     else if (batch !== undefined && sent <= before) yield* Effect.sleep(RPC_RETRY_MS)
     if (reply.config_version_latest !== settings.current().config_version) yield* refresh
-    else if (hasMeasured(batch, reply.ack_rev)) yield* remeasure
+    else if (hasMeasured(batch, reply.ack_rev)) yield* Effect.provide(remeasure, context)
   })
 
   const beat: Effect.Effect<void, Severed> = Effect.gen(function* () {
@@ -306,6 +314,29 @@ const make = Effect.fnUntraced(function* () {
       Effect.suspend(() => (sent < head || !acknowledged.hasRoom() || outage.isOn() ? drain : Effect.void))
     )
   })
+  return { drain, sent: () => sent }
+})
+
+const make = Effect.fnUntraced(function* () {
+  const arbiter = yield* Arbiter
+  const log = yield* EventLog
+  const context = Context.pick(
+    AgentSettings,
+    ControlPlane,
+    SecretStore
+  )(yield* Effect.context<AgentSettings | ControlPlane | SecretStore>())
+  const due = yield* makeDue
+  const acknowledged = makeAcknowledged(log)
+  const heartbeats = yield* makeHeartbeats
+  yield* arbiter.onCommit((events) => due.mark(new Set(events.map((event) => flushDelayOf(event, arbiter.state())))))
+
+  const refresh = newSettings.pipe(
+    // choird shows this agent as behind until it hears of it (R58).
+    Effect.map((isNew) => (isNew === true ? due.mark(NOW) : undefined)),
+    Effect.provide(context)
+  )
+
+  const { drain, sent } = yield* makeSending(acknowledged, heartbeats, refresh)
 
   return Replication.of({
     acked: acknowledged.newest,
@@ -316,10 +347,7 @@ const make = Effect.fnUntraced(function* () {
       due.mark(NOW)
       return acknowledged.reached(log.head())
     }),
-    run: Effect.raceFirst(
-      Effect.forever(Effect.andThen(drain, due.wait)),
-      heartbeats.signs(() => sent)
-    )
+    run: Effect.raceFirst(Effect.forever(Effect.andThen(drain, due.wait)), heartbeats.signs(sent))
   })
 })
 

@@ -144,10 +144,25 @@ const compact = Effect.fn("Compactor.compact")(function* (
   )
 })
 
+/** The orders to compact, by lane, with the ids of their signals; the newest of many. */
+const makeOrders = () => {
+  const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()
+  return {
+    lanes: () => orders.keys(),
+    add: (lane: LaneId, signal_id: string | undefined) =>
+      orders.set(lane, [...(orders.get(lane) ?? []), signal_id].slice(-COMPACTION_ORDERS_MAX)),
+    take: (lane: LaneId): ReadonlyArray<string | undefined> => {
+      const known = orders.get(lane) ?? []
+      orders.delete(lane)
+      return known
+    }
+  }
+}
+
 /** The compactions that are due or ordered, one a lane at a time; `settle` is the whole of one. */
 const makeTurns = Effect.fnUntraced(function* () {
   const wake = yield* Queue.sliding<void>(1)
-  const orders = new Map<LaneId, ReadonlyArray<string | undefined>>()
+  const orders = makeOrders()
   const due = new Map<LaneId, Deferred.Deferred<void>>()
   const waiting = new Set<LaneId>()
   let isRunning = false
@@ -160,16 +175,6 @@ const makeTurns = Effect.fnUntraced(function* () {
       Queue.offerUnsafe(wake, undefined)
       return done
     })
-  const order = (lane: LaneId, signal_id?: string) =>
-    Effect.sync(() => {
-      orders.set(lane, [...(orders.get(lane) ?? []), signal_id].slice(-COMPACTION_ORDERS_MAX))
-      Queue.offerUnsafe(wake, undefined)
-    })
-  const ordered = (lane: LaneId) => {
-    const known = orders.get(lane) ?? []
-    orders.delete(lane)
-    return known
-  }
   const run = <R>(
     settle: (lane: LaneId, ordered: ReadonlyArray<string | undefined>) => Effect.Effect<void, never, R>
   ) =>
@@ -189,24 +194,26 @@ const makeTurns = Effect.fnUntraced(function* () {
         isRunning = false
         return Effect.forEach([...due.keys()], over, { discard: true })
       })
-      yield* Effect.acquireRelease(
-        Effect.sync(() => (isRunning = true)),
-        () => ended
-      )
+      yield* Effect.addFinalizer(() => ended)
+      isRunning = true
       return yield* Effect.forever(
         Effect.gen(function* () {
           yield* Queue.take(wake)
-          for (const lane of new Set([...due.keys(), ...orders.keys()])) {
+          for (const lane of new Set([...due.keys(), ...orders.lanes()])) {
             if (busy.has(lane)) continue
             busy.add(lane)
-            const work = logDeath(`the compaction of ${lane}`)(settle(lane, ordered(lane)))
+            const work = logDeath(`the compaction of ${lane}`)(settle(lane, orders.take(lane)))
             yield* FiberSet.run(fibers, Effect.ensuring(work, over(lane)))
           }
         })
       )
     }).pipe(Effect.scoped)
   return {
-    order,
+    order: (lane: LaneId, signal_id?: string) =>
+      Effect.sync(() => {
+        orders.add(lane, signal_id)
+        Queue.offerUnsafe(wake, undefined)
+      }),
     begin,
     /** Begins one and waits until it is over; at once where nothing runs them any more. */
     done: (lane: LaneId) =>
@@ -220,6 +227,28 @@ const makeTurns = Effect.fnUntraced(function* () {
     isUnderWay: (lane: LaneId) => due.has(lane),
     run
   }
+})
+
+/** Whether edge has text from outside whose time is over, and all of it could leave. */
+const mayShed = Effect.gen(function* () {
+  const arbiter = yield* Arbiter
+  return mayLeave(arbiter.state(), true) && hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis)
+})
+
+/** Does a lane's compaction and ends the orders that it answers. */
+const settle = Effect.fnUntraced(function* (
+  lane: LaneId,
+  view: LaneView,
+  ordered: ReadonlyArray<string | undefined>,
+  isRefused: boolean,
+  isAwaited: () => boolean
+) {
+  const arbiter = yield* Arbiter
+  const signals = ordered.flatMap((signal_id) => signal_id ?? [])
+  const reason = ordered.length > 0 ? "ordered" : isRefused ? "refused" : "full"
+  yield* compact(lane, view, reason, signals[0], isAwaited)
+  for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
+    yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
 })
 
 const make = Effect.fnUntraced(function* () {
@@ -249,12 +278,7 @@ const make = Effect.fnUntraced(function* () {
 
   const before = Effect.fnUntraced(function* (lane: LaneId, prefix: LanePrefix) {
     // Text from outside whose time is over leaves before a turn's first call, so that the turn begins without its label.
-    if (
-      lane === EDGE &&
-      mayLeave(arbiter.state(), true) &&
-      hasExpired(arbiter.state().edge, yield* Clock.currentTimeMillis)
-    )
-      return yield* turns.done(lane)
+    if (lane === EDGE && (yield* mayShed)) return yield* turns.done(lane)
     const boundary = boundaryOf(lane)
     const fill = windowFill(log, laneOf(arbiter.state(), lane)?.window ?? [])
     if (fill <= FILL_BEGINS_AT && (yield* isClearlySmall(lane, prefix, BEGINS_AT))) return
@@ -270,19 +294,6 @@ const make = Effect.fnUntraced(function* () {
     if (!turns.isUnderWay(lane)) backOff(lane, tokens, boundaryOf(lane) > boundary)
   })
 
-  const settle = Effect.fnUntraced(function* (
-    lane: LaneId,
-    view: LaneView,
-    ordered: ReadonlyArray<string | undefined>
-  ) {
-    const signals = ordered.flatMap((signal_id) => signal_id ?? [])
-    const isRefused = refused.delete(lane)
-    const reason = ordered.length > 0 ? "ordered" : isRefused ? "refused" : "full"
-    yield* compact(lane, view, reason, signals[0], () => turns.isAwaited(lane))
-    for (const signal_id of signals.filter((each) => isUnheard(each)(arbiter.state())))
-      yield* commitEnd(arbiter, { type: "Compact", lane, deltas: [], boundary_rev: 0, signal_id }, isUnheard(signal_id))
-  })
-
   return Compactor.of({
     request: turns.order,
     before: (lane, prefix) => provide(before(lane, prefix)),
@@ -293,6 +304,11 @@ const make = Effect.fnUntraced(function* () {
         later: Effect.asVoid(Effect.andThen(refuse, turns.begin(lane)))
       }
     },
-    run: (view) => provide(turns.run((lane, ordered) => settle(lane, view, ordered)))
+    run: (view) =>
+      provide(
+        turns.run((lane, ordered) =>
+          Effect.suspend(() => settle(lane, view, ordered, refused.delete(lane), () => turns.isAwaited(lane)))
+        )
+      )
   })
 })

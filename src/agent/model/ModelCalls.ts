@@ -166,7 +166,16 @@ const makePrompts = (arbiter: Arbiter["Service"]) => {
   const prompts = lanesMap<SentPrompt>(arbiter.state)
   return {
     newest: (lane: LaneId) => prompts.get(lane),
-    remember: (lane: LaneId, prompt: SentPrompt) => prompts.set(lane, prompt)
+    remember: (
+      lane: LaneId,
+      config: AgentConfig,
+      model: string,
+      tools: ReadonlyArray<Tool>,
+      messages: ReadonlyArray<Message>
+    ) => {
+      const context_window = boundModel(config, model)?.context_window ?? 0
+      prompts.set(lane, { rev: arbiter.state().rev, model, context_window, tools, messages })
+    }
   }
 }
 
@@ -175,9 +184,16 @@ const makePromptSizes = (arbiter: Arbiter["Service"], tokens: TokenCount["Servic
   const sizes = lanesMap<PromptTokens>(arbiter.state)
   return {
     last: (lane: LaneId) => sizes.get(lane),
-    remember: (lane: LaneId, size: PromptTokens) => {
-      sizes.set(lane, size)
-      if (size.counted !== undefined) tokens.observe(size.model, size.counted, size.reported)
+    /** @param counted by the agent itself, where it counted */
+    remember: (
+      lane: LaneId,
+      model: string,
+      messages: ReadonlyArray<Message>,
+      reported: number,
+      counted: number | undefined
+    ) => {
+      sizes.set(lane, { model, messages, reported, ...(counted === undefined ? {} : { counted }) })
+      if (counted !== undefined) tokens.observe(model, counted, reported)
     },
     /** Counted only where it is near the length at which windows are compacted, so that small sessions never pay for it. */
     count: (
@@ -265,32 +281,52 @@ const NO_SHORTENING: Shortening = { now: Effect.void, later: Effect.void }
 const estimatedTokens = (messages: ReadonlyArray<Message>, tools: ReadonlyArray<Tool>): number =>
   estimateTokens(promptChars(messages)) + estimateTokens(toolChars(tools)) + pictureTokens(messages)
 
+/** Whether people see what comes of a call. */
+const isShown = (purpose: Purpose): boolean => purpose === "turn" || purpose === "report"
+
+/** The bytes of the pictures that a prompt may show. */
+const makePictured = Effect.map(Pictures, ({ load }) => (messages: ReadonlyArray<Message>) => {
+  const newest = newestPictures(messages)
+  return newest.length === 0 ? Effect.succeed({}) : Effect.map(load(newest), (pictures) => ({ pictures }))
+})
+
+/** The notices and words of a call that people see while it is made: of edge, the words as they are written. */
+const makeHeard = Effect.map(
+  Effect.all([Arbiter, Drafts]),
+  ([arbiter, drafts]) =>
+    (lane: LaneId, purpose: Purpose, model: string, again: boolean) => {
+      const announce = purpose === "summary" || again ? unannounced : announcing(arbiter)(lane, model)
+      if (lane !== EDGE || !isShown(purpose)) return { announce }
+      const state = arbiter.state()
+      const report = purpose === "report" ? nextReport(state) : undefined
+      const inbox_id = report === undefined ? messageOf(state.edge.turn) : report.inbox_id
+      if (inbox_id === undefined) return { announce }
+      const about = { inbox_id, ...(report === undefined ? {} : { report_rev: report.rev }) }
+      return { announce, heard: drafts.follow(about) }
+    }
+)
+
+/** An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now. */
+const makeUnpaid = (pay: (completion: Unanswered) => Effect.Effect<void>) => {
+  let came: Unanswered | undefined
+  return {
+    came: (completion: Unanswered) => Effect.sync(() => void (came = completion)),
+    settled: Effect.sync(() => void (came = undefined)),
+    pay: Effect.suspend(() => (came === undefined ? Effect.void : pay(came)))
+  }
+}
+
 const make = Effect.fnUntraced(function* () {
   const arbiter = yield* Arbiter
   const budget = yield* Budget
   const drafts = yield* Drafts
   const llm = yield* Llm
-  const pictures = yield* Pictures
+  const pictured = yield* makePictured
+  const heard = yield* makeHeard
   const replication = yield* Replication
   const settings = yield* AgentSettings
   const sizes = makePromptSizes(arbiter, yield* TokenCount)
   const prompts = makePrompts(arbiter)
-
-  /** The bytes of the pictures that a prompt may show. */
-  const loaded = (messages: ReadonlyArray<Message>) => {
-    const newest = newestPictures(messages)
-    return newest.length === 0 ? Effect.succeed({}) : Effect.map(pictures.load(newest), (data) => ({ pictures: data }))
-  }
-
-  /** A person sees edge's words while they are written. */
-  const heardBy = (lane: LaneId, purpose: Purpose) => {
-    if (lane !== EDGE || (purpose !== "turn" && purpose !== "report")) return {}
-    const state = arbiter.state()
-    const report = purpose === "report" ? nextReport(state) : undefined
-    const inbox_id = report === undefined ? messageOf(state.edge.turn) : report.inbox_id
-    if (inbox_id === undefined) return {}
-    return { heard: drafts.follow({ inbox_id, ...(report === undefined ? {} : { report_rev: report.rev }) }) }
-  }
 
   const ask = Effect.fnUntraced(function* (
     lane: LaneId,
@@ -307,31 +343,22 @@ const make = Effect.fnUntraced(function* () {
     if (name !== wanted) yield* Effect.logWarning(`the model "${wanted}" is no longer bound; "${name}" takes over`)
     const first = prompt()
     if (first === undefined) return undefined
-    if (purpose === "turn" || purpose === "report")
-      prompts.remember(lane, {
-        rev: arbiter.state().rev,
-        model: name,
-        context_window: boundModel(config, name)?.context_window ?? 0,
-        tools,
-        messages: first.messages
-      })
-    const most = reservation(config, name, estimatedTokens(first.messages, tools))
+    if (isShown(purpose)) prompts.remember(lane, config, name, tools, first.messages)
     const unanswered = commitUnanswered(arbiter, lane)
-    // An answer that came and is not committed yet: it has to be paid for even if the call is interrupted now.
-    let came: Unanswered | undefined
+    const unpaid = makeUnpaid(unanswered)
     const complete = (messages: ReadonlyArray<Message>) =>
-      Effect.flatMap(loaded(messages), (shown) =>
+      Effect.flatMap(pictured(messages), (pictures) =>
         llm.complete(name, messages, tools, config, {
-          announce: purpose === "summary" || again ? unannounced : announcing(arbiter)(lane, name),
+          ...heard(lane, purpose, name, again),
           interrupted: unanswered,
-          ...heardBy(lane, purpose),
           cache_key: `${session_id}/${lane}`,
-          ...shown
+          ...pictures
         })
-      ).pipe(Effect.tap((completion) => Effect.sync(() => (came = completion))))
+      ).pipe(Effect.tap(unpaid.came))
     return yield* Effect.gen(function* () {
       // The summary of a session that reached its limit is what the next one continues from.
-      if (purpose !== "summary") yield* budget.reserve(most)
+      if (purpose !== "summary")
+        yield* budget.reserve(reservation(config, name, estimatedTokens(first.messages, tools)))
       const [{ asked, completion }, counted] = yield* Effect.all(
         [
           askShorter(first, prompt, complete, offeredOf(tools), shortening),
@@ -341,21 +368,18 @@ const make = Effect.fnUntraced(function* () {
       )
       const { prompt_tokens: reported, ...said } = completion
       if (again && isInVain(said)) {
-        yield* Effect.uninterruptible(isBilled(said) ? unanswered(said) : Effect.void)
-        came = undefined
-        return undefined
+        const paid = isBilled(said) ? unanswered(said) : Effect.void
+        return yield* Effect.uninterruptible(Effect.as(Effect.andThen(paid, unpaid.settled), undefined))
       }
       // The answer follows at once; words beside calls are seen first.
       if (lane === EDGE && said.tool_calls.length === 0) yield* drafts.clear
-      if (reported !== undefined && asked === first && (purpose === "turn" || purpose === "report")) {
-        const { messages } = asked
-        sizes.remember(lane, { model: said.model, messages, reported, ...(counted === undefined ? {} : { counted }) })
-      }
+      if (reported !== undefined && asked === first && isShown(purpose))
+        sizes.remember(lane, said.model, asked.messages, reported, counted)
       return yield* Effect.uninterruptible(
-        Effect.tap(commitAnswer(arbiter, lane, purpose, said, asked), () => Effect.sync(() => (came = undefined)))
+        Effect.tap(commitAnswer(arbiter, lane, purpose, said, asked), unpaid.settled)
       )
     }).pipe(
-      Effect.onInterrupt(() => Effect.suspend(() => (came === undefined ? Effect.void : unanswered(came)))),
+      Effect.onInterrupt(() => unpaid.pay),
       Effect.scoped
     )
   })

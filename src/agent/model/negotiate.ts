@@ -116,6 +116,53 @@ const withoutPictures = (prompt: Prompt, { refused }: Known): Prompt =>
         )
       }
 
+/** Leaves out from now on what a provider refuses, and says what that is; undefined where nothing can be left out. */
+const leaveOut = (
+  known: Known,
+  failure: Failed,
+  {
+    answer_max,
+    asked,
+    model,
+    shown
+  }: {
+    readonly answer_max: number | undefined
+    readonly asked: Asked & Pick<Known, "changes">
+    readonly model: Model
+    /** The digests of the pictures in the request. */
+    readonly shown: ReadonlyArray<string>
+  }
+): { readonly text: string; readonly detail?: Readonly<Record<string, unknown>> } | undefined => {
+  const { answered, error, refused } = failure
+  if (shown.length > 0 && answered === undefined && isOfAPicture(error)) {
+    const fresh = shown.filter((digest) => !known.taken.has(digest))
+    remember(known.refused, fresh.length === 0 ? shown : fresh)
+    return { text: "refuses images; they are left out from now on" }
+  }
+  const reasoning = isOfReasoning(error) ? sentReasoning(asked.messages, model) : []
+  if (reasoning.length > 0 && reasoning.length <= DIGESTS_MAX) {
+    remember(known.reasoning, reasoning)
+    return { text: "rejects its earlier reasoning; it is left out from now on" }
+  }
+  if (refused === undefined) return undefined
+  const limit = lowerLimit(refused, outputTokensMax(model), answer_max !== undefined)
+  if (limit !== undefined) {
+    known.answer_max = limit
+    return { text: `rejects this max_tokens; using ${limit} from now on` }
+  }
+  // The words about a prompt that is too long may name the limit of the answer, which is not what is refused.
+  if (isOverflow(error)) return undefined
+  const sent = CODECS[model.api].parameters(asked).map(([key]) => key)
+  const next = withoutRefused(refused, sent, asked.changes, model.api)
+  if (next === undefined) return undefined
+  known.changes = next.changes
+  const { parameter } = next
+  return {
+    text: `refuses the parameter ${parameter}; it is left out from now on`,
+    detail: { parameter, instead: next.changes.get(parameter) }
+  }
+}
+
 /** Asks until the provider takes the request, or refuses it for something that cannot be left out. */
 const settle = Effect.fnUntraced(function* (
   candidate: Candidate,
@@ -164,49 +211,9 @@ const settle = Effect.fnUntraced(function* (
       return outcome.success
     }
     const failure: Failed = outcome.failure
-    if (shown.length > 0 && failure.answered === undefined && isOfAPicture(failure.error)) {
-      const fresh = shown.filter((digest) => !known.taken.has(digest))
-      remember(known.refused, fresh.length === 0 ? shown : fresh)
-      yield* Effect.logWarning(
-        `the model "${name}" refuses images; they are left out from now on`,
-        failure.error.message
-      )
-      continue
-    }
-    const reasoning = isOfReasoning(failure.error) ? sentReasoning(messages, model) : []
-    if (reasoning.length > 0 && reasoning.length <= DIGESTS_MAX) {
-      remember(known.reasoning, reasoning)
-      yield* Effect.logWarning(
-        `the model "${name}" rejects its earlier reasoning; it is left out from now on`,
-        failure.error.message
-      )
-      continue
-    }
-    const limit =
-      failure.refused === undefined
-        ? undefined
-        : lowerLimit(failure.refused, outputTokensMax(model), answer_max !== undefined)
-    if (limit !== undefined) {
-      known.answer_max = limit
-      yield* Effect.logWarning(
-        `the model "${name}" rejects this max_tokens; using ${limit} from now on`,
-        failure.error.message
-      )
-      continue
-    }
-    // The words about a prompt that is too long may name the limit of the answer, which is not what is refused.
-    if (isOverflow(failure.error)) return yield* Effect.fail<RequestFailed>(failure)
-    const sent = codec.parameters(asked).map(([key]) => key)
-    const next = failure.refused === undefined ? undefined : withoutRefused(failure.refused, sent, changes, model.api)
-    if (next === undefined) return yield* Effect.fail<RequestFailed>(failure)
-    known.changes = next.changes
-    yield* Effect.logWarning(
-      `the model "${name}" refuses the parameter ${next.parameter}; it is left out from now on`,
-      {
-        parameter: next.parameter,
-        instead: next.changes.get(next.parameter)
-      }
-    )
+    const left_out = leaveOut(known, failure, { answer_max, asked, model, shown })
+    if (left_out === undefined) return yield* Effect.fail<RequestFailed>(failure)
+    yield* Effect.logWarning(`the model "${name}" ${left_out.text}`, left_out.detail ?? failure.error.message)
   }
 })
 

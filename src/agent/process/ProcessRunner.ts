@@ -91,8 +91,8 @@ export class StrayProcesses extends Schema.TaggedError<StrayProcesses>()("StrayP
 const within = <A>(deferred: Deferred.Deferred<A>, limit_ms: number): Effect.Effect<Option.Option<A>> =>
   Effect.timeoutOption(Effect.interruptible(Deferred.await(deferred)), limit_ms)
 
-const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessRunner["Service"] => {
-  const inTurn = apart.level === "none" ? makeTurns() : undefined
+/** The processes of calls, by which they are found again wherever they went. */
+const makeCallProcesses = (apart: NonNullable<ProcessOptions["apart"]>, ownsPidNamespace: boolean) => {
   const leaders = new Map<number, string>()
   const markers = new Map<string, string>()
   const exempt = new Set(readProcessTable().entries.map(identityOf))
@@ -119,6 +119,30 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
   const remainsOf = (call_id: CallId) =>
     Effect.sync((): Remains => processesOf(call_id, readProcessTable(), known, readMarker))
 
+  return {
+    begin,
+    remainsOf,
+    forget: ({ child, marker }: Running) => {
+      if (child.pid !== undefined) leaders.delete(child.pid)
+      markers.delete(marker)
+    },
+    callOf: (pid: number) => {
+      const table = readProcessTable()
+      return [...new Set(leaders.values())].find((call_id) =>
+        processesOf(call_id, table, known, readMarker).processes.some((entry) => entry.pid === pid)
+      )
+    },
+    keep: (pid: number) => {
+      const entry = readProcess(pid)
+      if (entry !== undefined) exempt.add(identityOf(entry))
+    }
+  }
+}
+
+const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessRunner["Service"] => {
+  const inTurn = apart.level === "none" ? makeTurns() : undefined
+  const { begin, callOf, forget, keep, remainsOf } = makeCallProcesses(apart, ownsPidNamespace)
+
   /** Ends what belongs to no call, where the agent can tell. */
   const endStrays = Effect.fnUntraced(function* (call_id: CallId) {
     if (!ownsPidNamespace) return
@@ -127,13 +151,12 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
   })
 
   const finish = Effect.fnUntraced(function* (call_id: CallId, running: Running) {
-    const { child, marker } = running
+    const { child } = running
     const survivors = yield* sweepCall(remainsOf(call_id))
     yield* within(running.closed, PROCESS_DRAIN_MS)
     for (const stream of child.stdio) stream?.destroy()
     child.unref()
-    if (child.pid !== undefined) leaders.delete(child.pid)
-    markers.delete(marker)
+    forget(running)
     return survivors
   })
 
@@ -168,15 +191,7 @@ const make = ({ apart = NOT_APART, ownsPidNamespace }: ProcessOptions): ProcessR
     limitsWrites: limitsWrites(apart),
     endsAll: ownsPidNamespace,
     turnMs: inTurn === undefined ? 0 : TURN_MS_MAX,
-    callOf: (pid) => {
-      const table = readProcessTable()
-      return [...new Set(leaders.values())].find((call_id) =>
-        processesOf(call_id, table, known, readMarker).processes.some((entry) => entry.pid === pid)
-      )
-    },
-    keep: (pid) => {
-      const entry = readProcess(pid)
-      if (entry !== undefined) exempt.add(identityOf(entry))
-    }
+    callOf,
+    keep
   })
 }

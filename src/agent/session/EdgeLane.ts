@@ -201,6 +201,16 @@ const makeQuestions = Effect.gen(function* () {
   })
 })
 
+/** The sound of an answer, where its sender wants to hear it. */
+const voiceFor = Effect.fnUntraced(function* (text: string) {
+  const log = yield* EventLog
+  const voice = yield* AnswerVoice
+  const { turn } = (yield* Arbiter).state().edge
+  if (turn?.kind !== "turn") return undefined
+  const asked = log.find(turn.rev)
+  return asked?.event_type === "UserMsg" && asked.payload.speak === true ? yield* voice.of(text, turn.rev) : undefined
+})
+
 /** Runs edge until `stopping`, which it obeys between two steps, or until a limit of the session is reached. */
 export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.Deferred<void>) {
   const arbiter = yield* Arbiter
@@ -211,16 +221,6 @@ export const runEdge = Effect.fn("EdgeLane.run")(function* (stopping: Deferred.D
   const ask = yield* makeQuestions
   const { reportText, say, sayFailure, sayLimit } = yield* makeReplies
   const intake = yield* makeIntake(stopping)
-  const voice = yield* AnswerVoice
-
-  /** The sound of an answer, where its sender wants to hear it. */
-  const voiceFor = (text: string) => {
-    const { turn } = arbiter.state().edge
-    const asked = turn?.kind === "turn" ? log.find(turn.rev) : undefined
-    return turn?.kind === "turn" && asked?.event_type === "UserMsg" && asked.payload.speak === true
-      ? voice.of(text, turn.rev)
-      : Effect.undefined
-  }
 
   const purposeOf = () => arbiter.state().edge.turn?.kind ?? "turn"
   const isOutOfPatience = yield* makeTurnPatience(

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { EDGE, type LaneId } from "#schema/Ids.ts"
 import { coreOf, laneOf } from "#src/shared/session/lanes.ts"
+import type { ChoirEvent } from "#schema/Event.ts"
 import type { CoreLane, SessionState } from "#src/shared/session/State.ts"
 import { AgentSettings } from "#src/agent/settings/AgentSettings.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
@@ -34,6 +35,16 @@ const remembering = <A extends ReadonlyArray<unknown>>(make: (...from: A) => Pro
   }
 }
 
+/** Whether somebody outside may have written files of the workspace, in this session or an earlier one. */
+const isWorkspaceLabelled = (
+  { workspace_files, workspace_tainted }: SessionState,
+  { workspace_label }: ReturnType<AgentSettings["Service"]["situation"]>
+) => workspace_tainted || workspace_files.size > 0 || workspace_label.written_from !== undefined
+
+/** The tools that a job is limited to by its start. */
+const allowedBy = (started: ChoirEvent | undefined) =>
+  started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : undefined
+
 export const makeLanePrompts = Effect.gen(function* () {
   const arbiter = yield* Arbiter
   const environment = yield* Environment
@@ -44,20 +55,16 @@ export const makeLanePrompts = Effect.gen(function* () {
   const skills = yield* SkillRegistry
   const identity = yield* ImageTexts
 
-  /** Whether somebody outside may have written files of the workspace, in this session or an earlier one. */
-  const isWorkspaceLabelled = () => {
-    const { workspace_files, workspace_tainted } = arbiter.state()
-    const { written_from } = settings.situation().workspace_label
-    return workspace_tainted || workspace_files.size > 0 || written_from !== undefined
-  }
-
   const sourcesFor = (lane: LaneId, wanted: string, tools: ReadonlyArray<Tool>) => {
     const model = presentModel(settings.current().config, lane, wanted)
     const reading = { find: log.find, isMasked: registry.masked, offered: offeredOf(tools) }
     const window = laneOf(arbiter.state(), lane)?.window ?? []
     // It is the longest part of a prompt, and is kept until the window changes: made while the system looks at the workspace.
     const transcript = Effect.sync(() => transcriptOf(lane === EDGE ? "edge" : "core", window, reading))
-    const shown = environment.text(settings.model(model)?.model ?? model, isWorkspaceLabelled())
+    const shown = environment.text(
+      settings.model(model)?.model ?? model,
+      isWorkspaceLabelled(arbiter.state(), settings.situation())
+    )
     return Effect.map(Effect.all([shown, transcript], { concurrency: 2 }), ([text]) => ({
       ...reading,
       identity,
@@ -84,10 +91,7 @@ export const makeLanePrompts = Effect.gen(function* () {
 
   const core = ({ job_id, job_name, lane, model, started_rev }: CoreLane): Effect.Effect<LaneCall> =>
     Effect.suspend(() => {
-      const started = log.find(started_rev)
-      const allowed =
-        started?.event_type === "CoreStarted" ? started.payload.start.tool_constraints.allowed_tools : undefined
-      const tools = registry.offered(lane, allowed)
+      const tools = registry.offered(lane, allowedBy(log.find(started_rev)))
       return Effect.map(sourcesFor(lane, model, tools), (sources) => {
         const prompt = remembering((state: SessionState, correction: string | undefined) => {
           const now = state.cores.get(job_name)

@@ -226,14 +226,59 @@ const likeness = (rootFolder: number) => {
   }
 }
 
-const make = Effect.fnUntraced(function* (root: string) {
-  const open = (path: string, names: ReadonlyArray<string>, create = false) =>
+/** Opens folders below a root until the scope closes. */
+const openBelow =
+  (rootFolder: number) =>
+  (path: string, names: ReadonlyArray<string>, create = false) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.tap(
         restore(inFolder(path, rootFolder, (signal) => openFolder(rootFolder, names, create, signal), closeLater)),
         (folder) => Effect.addFinalizer(() => close(folder))
       )
     )
+
+/** The parts of a path of a file, by its spelling alone. */
+const locate = Effect.fnUntraced(function* (path: string) {
+  const names = yield* Effect.fromResult(segmentsOf(path))
+  const name = names.at(-1)
+  if (name === undefined) return yield* new PathRefused({ path, reason: "folder" })
+  return { path: names.join("/"), parents: names.slice(0, -1), name }
+})
+
+/** A file of an open folder, with its mode. */
+const readIn = Effect.fnUntraced(function* (path: string, folder: number, name: string) {
+  const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, WORKSPACE_FILE_BYTES_MAX))
+  return { file: { path, bytes, sha256: sha256(bytes) }, mode }
+})
+
+/** The methods that show what is in folders, and read no file. */
+const makeListings = (rootFolder: number, open: ReturnType<typeof openBelow>) => {
+  const { orLike } = likeness(rootFolder)
+
+  const folder = Effect.fn("Workspace.folder")(function* (path: string) {
+    const names = yield* Effect.fromResult(segmentsOf(path))
+    return { path: names.join("/"), cwd: descriptorPath(yield* Effect.catch(open(path, names), orLike(names))) }
+  })
+
+  const list = Effect.fn("Workspace.list")(function* (path: string) {
+    const names = yield* Effect.fromResult(segmentsOf(path))
+    const opened = yield* Effect.catch(open(path, names), orLike(names))
+    return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
+  }, Effect.scoped)
+
+  const versions = Effect.fn("Workspace.versions")(function* (path: string, create = false) {
+    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)), create)
+    return yield* inFolder(path, opened, () => fileVersions(opened, FOLDER_ENTRIES_MAX))
+  }, Effect.scoped)
+
+  const tree = inFolder(".", rootFolder, (signal) => treeVersions(rootFolder, signal)).pipe(
+    Effect.orElseSucceed(() => undefined)
+  )
+
+  return { folder, list, versions, tree }
+}
+
+const make = Effect.fnUntraced(function* (root: string) {
   const rootFolder = yield* Effect.acquireRelease(
     Effect.try({
       try: () => openSync(root, constants.O_RDONLY | constants.O_DIRECTORY),
@@ -241,20 +286,9 @@ const make = Effect.fnUntraced(function* (root: string) {
     }),
     close
   )
+  const open = openBelow(rootFolder)
   const folders = yield* makeKeptFolders(rootFolder)
   const { orLike, withoutTwin } = likeness(rootFolder)
-
-  const locate = Effect.fnUntraced(function* (path: string) {
-    const names = yield* Effect.fromResult(segmentsOf(path))
-    const name = names.at(-1)
-    if (name === undefined) return yield* new PathRefused({ path, reason: "folder" })
-    return { path: names.join("/"), parents: names.slice(0, -1), name }
-  })
-
-  const readIn = Effect.fnUntraced(function* (path: string, folder: number, name: string) {
-    const { bytes, mode } = yield* inFolder(path, folder, () => readFile(folder, name, WORKSPACE_FILE_BYTES_MAX))
-    return { file: { path, bytes, sha256: sha256(bytes) }, mode }
-  })
 
   const read = Effect.fnUntraced(function* (path: string, bytes_max = WORKSPACE_FILE_BYTES_MAX) {
     const { name, parents, path: inside } = yield* locate(path)
@@ -303,25 +337,5 @@ const make = Effect.fnUntraced(function* (root: string) {
     })
   }, Effect.scoped)
 
-  const folder = Effect.fn("Workspace.folder")(function* (path: string) {
-    const names = yield* Effect.fromResult(segmentsOf(path))
-    return { path: names.join("/"), cwd: descriptorPath(yield* Effect.catch(open(path, names), orLike(names))) }
-  })
-
-  const list = Effect.fn("Workspace.list")(function* (path: string) {
-    const names = yield* Effect.fromResult(segmentsOf(path))
-    const opened = yield* Effect.catch(open(path, names), orLike(names))
-    return yield* inFolder(path, opened, () => listFolder(opened, FOLDER_ENTRIES_MAX))
-  }, Effect.scoped)
-
-  const versions = Effect.fn("Workspace.versions")(function* (path: string, create = false) {
-    const opened = yield* open(path, yield* Effect.fromResult(segmentsOf(path)), create)
-    return yield* inFolder(path, opened, () => fileVersions(opened, FOLDER_ENTRIES_MAX))
-  }, Effect.scoped)
-
-  const tree = inFolder(".", rootFolder, (signal) => treeVersions(rootFolder, signal)).pipe(
-    Effect.orElseSucceed(() => undefined)
-  )
-
-  return Workspace.of({ root, read, update, keep, list, versions, tree, folder })
+  return Workspace.of({ root, read, update, keep, ...makeListings(rootFolder, open) })
 })

@@ -221,13 +221,43 @@ const uncommittedNotes = (sources: ReadonlyArray<Source>) =>
     uncommitted === 0 ? [] : [`${uncommitted} uncommitted files in sources/${path}: commit them and back up again`]
   )
 
+/** The parts of the folder of the repositories that a backup leaves out. */
+const strangeNotes = (sources: ReadonlyArray<Source>, others: ReadonlyArray<string>) => [
+  ...(sources.length === 0 ? [] : ["hooks, remotes and settings of the repositories, except user.name and user.email"]),
+  ...others.map((path) => `sources/${path}: it is not in a git repository`)
+]
+
+/** Reads the written file back, and only then gives it its name. */
+const proveAndPlace = Effect.fnUntraced(function* (
+  fresh: string,
+  { file, step }: Pick<BackupOptions<never>, "file" | "step">
+) {
+  yield* readArchive(fresh, nowhere).pipe(
+    Effect.mapError(({ problem }) =>
+      failed(
+        "BACKUP_UNUSABLE",
+        `the written file is not a complete backup: ${problem}`,
+        "check the disk, then try again"
+      )
+    ),
+    step("reading it back")
+  )
+  const bytes = statSync(fresh).size
+  yield* Effect.acquireUseRelease(
+    Effect.sync(() => openSync(fresh, "r")),
+    (descriptor) => putInPlace(file, fresh, descriptor),
+    (descriptor) => Effect.sync(() => closeSync(descriptor))
+  ).pipe(step("putting it in place"))
+  return bytes
+})
+
 /** Makes the backup, reads it back, and only then gives it its name. Answers what it holds. */
 const writeBackup = Effect.fnUntraced(function* <Needs>(
   options: BackupOptions<Needs>,
   work: string,
   read: Effect.Success<ReturnType<typeof readHome>>
 ) {
-  const { file, home, passphrase, step, version } = options
+  const { home, passphrase, step, version } = options
   const now = DateTime.makeUnsafe(yield* Clock.currentTimeMillis)
   const mtime = DateTime.toDateUtc(now)
   const rows = makeArchivedRows()
@@ -265,10 +295,7 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(
     left_out: [
       ...(archived?.left_out ?? [ARCHIVES_LEFT_OUT]),
       ...uncommittedNotes(sources),
-      ...(sources.length === 0
-        ? []
-        : ["hooks, remotes and settings of the repositories, except user.name and user.email"]),
-      ...found.others.map((path) => `sources/${path}: it is not in a git repository`),
+      ...strangeNotes(sources, found.others),
       ...workspaces.left_out,
       ...strangers(home),
       ...(!with_secrets && names.length > 0 ? [`the values of the secrets ${names.join(", ")}`] : [])
@@ -285,22 +312,7 @@ const writeBackup = Effect.fnUntraced(function* <Needs>(
     yield* archive.end
     return whole
   }).pipe(step("sealing the secrets"))
-  yield* readArchive(fresh, nowhere).pipe(
-    Effect.mapError(({ problem }) =>
-      failed(
-        "BACKUP_UNUSABLE",
-        `the written file is not a complete backup: ${problem}`,
-        "check the disk, then try again"
-      )
-    ),
-    step("reading it back")
-  )
-  const bytes = statSync(fresh).size
-  yield* Effect.acquireUseRelease(
-    Effect.sync(() => openSync(fresh, "r")),
-    (descriptor) => putInPlace(file, fresh, descriptor),
-    (descriptor) => Effect.sync(() => closeSync(descriptor))
-  ).pipe(step("putting it in place"))
+  const bytes = yield* proveAndPlace(fresh, options)
   const { broken } = database
   return { bytes, broken, damaged: archived?.damaged ?? [], manifest: complete }
 })

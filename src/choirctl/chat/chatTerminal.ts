@@ -239,6 +239,21 @@ const makePrompt = (agent_id: string, editor: LineEditor, color: boolean) => {
   }
 }
 
+/** The reasons of the agent's status, where they are new, and that it runs again. An agent that runs says by its messages what is wrong. */
+const makeReasons = (agent_id: string) => {
+  let newest: string | null = null
+  /** Whether the person knows that the agent does not run, and why. */
+  let isAway = false
+  return ({ reason, status }: Extract<ChatNews, { readonly type: "agent" }>): string | undefined => {
+    const isNews = status !== "running" && reason !== newest && reason !== null
+    const isBack = isAway && status === "running"
+    newest = reason
+    isAway = status !== "running" && (isAway || isNews)
+    if (isNews) return `${agent_id} is ${status}: ${reason}`
+    return isBack ? `${agent_id} is running again` : undefined
+  }
+}
+
 /**
  * Ends when the person leaves: with Ctrl-D, /quit, or Ctrl-C where nothing runs. Ctrl-C during a turn stops the turn, and leaves when it is
  * pressed once more before the turn has ended; while jobs run it names them first. A refused message is reported, and the conversation continues.
@@ -254,10 +269,7 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
   const { after, clock, first, state } = makePrompt(agent_id, editor, color)
   let stopping = false
   let warned = false
-  /** The newest reason of the agent's status. An agent that runs says by its messages what is wrong. */
-  let reason: string | null = null
-  /** Whether the person knows that the agent does not run, and why. */
-  let isAway = false
+  const reasonIn = makeReasons(agent_id)
   const left = yield* Deferred.make<void>()
   const dim = (text: string) => editor.above(paint(color, "dim", safeText(text)))
   const isBusy = () => own.areOpen() || state().reporting || !IDLE.has(state().edge)
@@ -274,13 +286,8 @@ export const chatTerminal = Effect.fn("chatTerminal")(function* (
     }
     const ends = news.type === "message" && endsTurn(news)
     if (ends && news.in_reply_to !== null) own.answered(news.in_reply_to)
-    if (news.type === "agent") {
-      const isNews = news.status !== "running" && news.reason !== reason
-      reason = news.reason
-      if (isNews && reason !== null) yield* dim(`${agent_id} is ${news.status}: ${reason}`)
-      if (isAway && news.status === "running") yield* dim(`${agent_id} is running again`)
-      isAway = news.status !== "running" && (isAway || (isNews && reason !== null))
-    }
+    const reason = news.type === "agent" ? reasonIn(news) : undefined
+    if (reason !== undefined) yield* dim(reason)
     yield* after(news)
     if (!isBusy() || ends) stopping = false
   })

@@ -91,19 +91,6 @@ export class Leases extends Context.Service<
       /** Not in the table: what choird withholds ends with choird. */
       const withheld = new Set<string>()
 
-      /** Fails if any of them is leased. The next caller waits for the end of this transaction. */
-      const requireFree = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, agent_id: AgentId | null) {
-        const kinds = wanted.map(({ kind }) => kind)
-        const names = wanted.map(({ name }) => name)
-        yield* sql`LOCK TABLE choir_control.leases IN SHARE ROW EXCLUSIVE MODE`
-        const [held] = yield* sql<LeaseRow>`SELECT kind, name, agent_id FROM choir_control.leases
-          JOIN unnest(${kinds}::text[], ${names}::text[]) AS wanted (kind, name) USING (kind, name)
-          WHERE agent_id IS DISTINCT FROM ${agent_id} ORDER BY kind, name LIMIT 1`
-        if (held === undefined) return
-        const resource = ResourceName.make(held.name)
-        return yield* new ResourceHeld({ kind: held.kind, resource, holder: held.agent_id })
-      })
-
       const requireNotWithheld = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>) {
         const found = wanted.find((resource) => withheld.has(keyOf(resource)))
         if (found === undefined) return
@@ -162,3 +149,17 @@ export class Leases extends Context.Service<
 type Wanted = Pick<LeaseRow, "kind" | "name">
 
 const keyOf = ({ kind, name }: Wanted) => `${kind} ${name}`
+
+/** Fails if any of them is leased. The next caller waits for the end of this transaction. */
+const requireFree = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, agent_id: AgentId | null) {
+  const sql = yield* SqlClient.SqlClient
+  const kinds = wanted.map(({ kind }) => kind)
+  const names = wanted.map(({ name }) => name)
+  yield* sql`LOCK TABLE choir_control.leases IN SHARE ROW EXCLUSIVE MODE`
+  const [held] = yield* sql<LeaseRow>`SELECT kind, name, agent_id FROM choir_control.leases
+    JOIN unnest(${kinds}::text[], ${names}::text[]) AS wanted (kind, name) USING (kind, name)
+    WHERE agent_id IS DISTINCT FROM ${agent_id} ORDER BY kind, name LIMIT 1`
+  if (held === undefined) return
+  const resource = ResourceName.make(held.name)
+  return yield* new ResourceHeld({ kind: held.kind, resource, holder: held.agent_id })
+})

@@ -233,31 +233,12 @@ const withRestartHint = (agent_id: AgentId, options: StartAgent) => (refused: Ag
       })
     : refused
 
-const make = Effect.gen(function* () {
-  const config = yield* ConfigStore
-  const sessions = yield* SessionStore
-  const views = yield* AgentViews
-  const heartbeats = yield* makeHeartbeats
-  const known = yield* makeKnown
-  const services = yield* runServices
-  const starts = yield* makeStartBindings
-  const runs = yield* makeRuns
-  const pauses = yield* makePauses(runs)
-  let held: { readonly reason: string; readonly hint: string } | undefined
+type Pauses = Effect.Success<ReturnType<typeof makePauses>>
 
-  const stop = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
-    yield* known(agent_id)
-    const running = runs.of(agent_id)
-    if (pauses.end(agent_id) && running === undefined) {
-      // A paused agent does not run; only its session is still active.
-      const latest = Option.getOrUndefined(yield* databaseDefect(sessions.latest(agent_id)))
-      if (latest?.status === "active") yield* databaseDefect(sessions.end(latest.session_id, "stopped"))
-      return yield* views.end(agent_id, "stopped", null)
-    }
-    if (running === undefined) return yield* notRunning(agent_id)
-    yield* runs.stop(running, again)
-    return views.of(agent_id)
-  })
+/** The starts that people ask for, unless a hold is on them. */
+const makeStarts = Effect.fnUntraced(function* (runs: Runs, pauses: Pauses) {
+  const known = yield* makeKnown
+  let held: { readonly reason: string; readonly hint: string } | undefined
 
   /** @param options what a person asked for, for the hint to one whose agent runs already. */
   const begin = Effect.fnUntraced(function* (
@@ -273,7 +254,34 @@ const make = Effect.gen(function* () {
     pauses.end(agent_id)
     return yield* Effect.mapError(runs.start(request), withRestartHint(agent_id, options))
   })
+  return {
+    begin,
+    hold: (reason: typeof held) => Effect.sync(() => void (held = reason))
+  }
+})
 
+/** The stops that people ask for, alone or before another start. */
+const makeStops = Effect.fnUntraced(function* (runs: Runs, pauses: Pauses) {
+  const sessions = yield* SessionStore
+  const views = yield* AgentViews
+  const known = yield* makeKnown
+  const starts = yield* makeStartBindings
+
+  const stop = Effect.fnUntraced(function* (agent_id: AgentId, again = false) {
+    yield* known(agent_id)
+    const running = runs.of(agent_id)
+    if (pauses.end(agent_id) && running === undefined) {
+      // A paused agent does not run; only its session is still active.
+      const latest = Option.getOrUndefined(yield* databaseDefect(sessions.latest(agent_id)))
+      if (latest?.status === "active") yield* databaseDefect(sessions.end(latest.session_id, "stopped"))
+      return yield* views.end(agent_id, "stopped", null)
+    }
+    if (running === undefined) return yield* notRunning(agent_id)
+    yield* runs.stop(running, again)
+    return views.of(agent_id)
+  })
+
+  // Starts the agent that it stopped even if the caller has left; only choird's own end prevents that.
   const restart = Effect.fn("Lifecycle.restart")(function* (
     agent_id: AgentId,
     options: RestartAgent = {},
@@ -291,6 +299,20 @@ const make = Effect.gen(function* () {
     yield* runs.fork(Effect.asVoid(Deferred.into(work, restarted)))
     return yield* Deferred.await(restarted)
   })
+  return { stop, restart }
+})
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const views = yield* AgentViews
+  const heartbeats = yield* makeHeartbeats
+  const known = yield* makeKnown
+  const services = yield* runServices
+  const starts = yield* makeStartBindings
+  const runs = yield* makeRuns
+  const pauses = yield* makePauses(runs)
+  const { begin, hold } = yield* makeStarts(runs, pauses)
+  const { restart, stop } = yield* makeStops(runs, pauses)
 
   return Lifecycle.of({
     list: Effect.map(config.current, ({ config }) => {
@@ -314,12 +336,11 @@ const make = Effect.gen(function* () {
         ? yield* notRunning(agent_id)
         : yield* views.change(agent_id, { bindings: { ...bindings, ...models } })
     }),
-    // Starts the agent that it stopped even if the caller has left; only choird's own end prevents that.
     restart,
     pause: pauses.pause,
     wake: pauses.wake,
     paused: pauses.paused,
-    hold: (reason) => Effect.sync(() => void (held = reason)),
+    hold,
     recover: databaseDefect(recoverRuns((request) => Effect.asVoid(Effect.orDie(runs.launch(request))))).pipe(
       Effect.provideContext(services)
     ),

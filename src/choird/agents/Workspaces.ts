@@ -91,96 +91,109 @@ const fromHeld = (workspace: ResourceName) => (error: ResourceHeld) =>
     error.holder === null ? error.hint : `choirctl agent stop ${error.holder}`
   )
 
-const make = Effect.gen(function* () {
-  const audit = yield* Audit
+/** A workspace of config.json, with the folder that its path leads to. */
+const find = Effect.fnUntraced(function* (name: ResourceName) {
   const config = yield* ConfigStore
-  const labels = yield* WorkspaceLabels
+  const { config: running } = yield* config.current
+  const path = Object.hasOwn(running.workspaces, name) ? running.workspaces[name]?.path : undefined
+  if (path !== undefined) return { running, path, folder: realOf(path) }
+  const known = Object.keys(running.workspaces).join(", ") || "none"
+  return yield* refusal(name, "UNKNOWN_WORKSPACE")(`there is no workspace ${name}`, `known: ${known}`)
+})
+
+/** The agent that uses it, by its lease or by its folder. */
+const holderOf = Effect.fnUntraced(function* (names: ReadonlyArray<string>, folder: string) {
   const leases = yield* Leases
   const lifecycle = yield* Lifecycle
+  const lease = (yield* leases.all).find(({ kind, name }) => kind === "workspace" && names.includes(name))
+  return lease?.agent_id ?? userOf(yield* lifecycle.list, folder)
+})
+
+/** Somebody else may have stopped it meanwhile; whether it still holds the workspace is checked anyway. */
+const stop = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const lifecycle = yield* Lifecycle
+  yield* Effect.catch(Effect.asVoid(lifecycle.stop(agent_id)), ({ message }: AgentRefused) =>
+    Effect.logDebug(`${agent_id} was not stopped: ${message}`)
+  )
+})
+
+/** A container that could not be ended may still write there, although its run is over. */
+const reapAll = Effect.fnUntraced(function* (running: Config) {
+  const lifecycle = yield* Lifecycle
   const reapContainer = yield* makeReapContainer
-  const runtime = yield* ContainerRuntime
   const sessions = yield* SessionStore
+  for (const key of Object.keys(running.agents)) {
+    const agent_id = AgentId.make(key)
+    const view = yield* Effect.orDie(lifecycle.view(agent_id))
+    const latest = yield* sessions.latest(agent_id)
+    if (Option.isSome(latest) && (view.status === "stopped" || view.status === "crashed"))
+      yield* reapContainer(latest.value)
+  }
+})
 
-  const find = Effect.fnUntraced(function* (name: ResourceName) {
-    const { config: running } = yield* config.current
-    const path = Object.hasOwn(running.workspaces, name) ? running.workspaces[name]?.path : undefined
-    if (path !== undefined) return { running, path, folder: realOf(path) }
-    const known = Object.keys(running.workspaces).join(", ") || "none"
-    return yield* refusal(name, "UNKNOWN_WORKSPACE")(`there is no workspace ${name}`, `known: ${known}`)
-  })
+/** Drops the labels of a folder under all of its names. */
+const dropLabels = Effect.fnUntraced(function* (running: Config, names: ReadonlyArray<string>) {
+  const labels = yield* WorkspaceLabels
+  const paths = names.flatMap((each) => workspacePath(running, each) ?? [])
+  yield* Effect.forEach(paths, (path) => labels.drop(path), { discard: true })
+})
 
-  /** The agent that uses it, by its lease or by its folder. */
-  const holderOf = Effect.fnUntraced(function* (names: ReadonlyArray<string>, folder: string) {
-    const lease = (yield* databaseDefect(leases.all)).find(
-      ({ kind, name }) => kind === "workspace" && names.includes(name)
+const reset = Effect.fnUntraced(function* (name: ResourceName) {
+  const audit = yield* Audit
+  const config = yield* ConfigStore
+  const leases = yield* Leases
+  const lifecycle = yield* Lifecycle
+  const runtime = yield* ContainerRuntime
+  const { folder, path, running } = yield* find(name)
+  const names = workspacesAt(running, folder)
+  const holder = yield* holderOf(names, folder)
+  if (holder !== undefined) yield* stop(holder)
+  const wanted = names.map((each) => ({ kind: "workspace" as const, name: each }))
+  yield* Effect.catchTag(leases.withhold(wanted), "ResourceHeld", (error) => Effect.fail(fromHeld(name)(error)))
+  const user = userOf(yield* lifecycle.list, folder)
+  if (user !== undefined)
+    return yield* refusal(name, "WORKSPACE_HELD")(
+      `${user} works in the folder ${folder}`,
+      `choirctl agent stop ${user}`
     )
-    return lease?.agent_id ?? userOf(yield* lifecycle.list, folder)
-  })
+  const others = Object.values(running.workspaces).map((other) => realOf(other.path))
+  const kept = [realOf(config.home), ...others.filter((other) => other !== folder)]
+  yield* reapAll(running).pipe(
+    Effect.andThen(runtime.emptyWorkspace(folder, kept)),
+    Effect.catchTag("ContainerError", (error) => Effect.fail(fromRuntime(name)(error)))
+  )
+  yield* dropLabels(running, names)
+  const stopped = holder ?? null
+  yield* audit.record({ who: "operator", action: "workspace.reset", detail: { workspace: name, path, stopped } })
+  return { name, path, stopped }
+}, Effect.scoped)
 
-  /** Somebody else may have stopped it meanwhile; whether it still holds the workspace is checked anyway. */
-  const stop = (agent_id: AgentId) =>
-    Effect.catch(Effect.asVoid(lifecycle.stop(agent_id)), (error: AgentRefused) =>
-      Effect.logDebug(`${agent_id} was not stopped: ${error.message}`)
-    )
+const trust = Effect.fnUntraced(function* (name: ResourceName) {
+  const audit = yield* Audit
+  const labels = yield* WorkspaceLabels
+  const { folder, path, running } = yield* find(name)
+  const names = workspacesAt(running, folder)
+  const holder = yield* holderOf(names, folder)
+  if (holder !== undefined)
+    return yield* refusal(name, "WORKSPACE_HELD")(`${holder} works in ${name}`, `choirctl agent stop ${holder}`)
+  const label = yield* labels.of(path)
+  yield* dropLabels(running, names)
+  yield* audit.record({ who: "operator", action: "workspace.trust", detail: { workspace: name, path } })
+  return { name, path, label }
+})
 
-  /** A container that could not be ended may still write there, although its run is over. */
-  const reapAll = Effect.fnUntraced(function* (running: Config) {
-    for (const key of Object.keys(running.agents)) {
-      const agent_id = AgentId.make(key)
-      const view = yield* Effect.orDie(lifecycle.view(agent_id))
-      const latest = yield* databaseDefect(sessions.latest(agent_id))
-      if (Option.isSome(latest) && (view.status === "stopped" || view.status === "crashed"))
-        yield* reapContainer(latest.value)
-    }
-  })
-
-  /** Of the folder under all of its names. */
-  const dropLabels = (running: Config, names: ReadonlyArray<string>) =>
-    Effect.forEach(
-      names.flatMap((each) => workspacePath(running, each) ?? []),
-      (each) => databaseDefect(labels.drop(each)),
-      { discard: true }
-    )
-
-  const reset = Effect.fnUntraced(function* (name: ResourceName) {
-    const { folder, path, running } = yield* find(name)
-    const names = workspacesAt(running, folder)
-    const holder = yield* holderOf(names, folder)
-    if (holder !== undefined) yield* stop(holder)
-    const wanted = names.map((each) => ({ kind: "workspace" as const, name: each }))
-    yield* Effect.mapError(databaseDefect(leases.withhold(wanted)), fromHeld(name))
-    const user = userOf(yield* lifecycle.list, folder)
-    if (user !== undefined)
-      return yield* refusal(name, "WORKSPACE_HELD")(
-        `${user} works in the folder ${folder}`,
-        `choirctl agent stop ${user}`
-      )
-    const others = Object.values(running.workspaces).map((other) => realOf(other.path))
-    const kept = [realOf(config.home), ...others.filter((other) => other !== folder)]
-    yield* reapAll(running).pipe(
-      Effect.andThen(runtime.emptyWorkspace(folder, kept)),
-      Effect.mapError(fromRuntime(name))
-    )
-    yield* dropLabels(running, names)
-    const stopped = holder ?? null
-    yield* audit.record({ who: "operator", action: "workspace.reset", detail: { workspace: name, path, stopped } })
-    return { name, path, stopped }
-  }, Effect.scoped)
-
-  const trust = Effect.fnUntraced(function* (name: ResourceName) {
-    const { folder, path, running } = yield* find(name)
-    const names = workspacesAt(running, folder)
-    const holder = yield* holderOf(names, folder)
-    if (holder !== undefined)
-      return yield* refusal(name, "WORKSPACE_HELD")(`${holder} works in ${name}`, `choirctl agent stop ${holder}`)
-    const label = yield* databaseDefect(labels.of(path))
-    yield* dropLabels(running, names)
-    yield* audit.record({ who: "operator", action: "workspace.trust", detail: { workspace: name, path } })
-    return { name, path, label }
-  })
-
+const make = Effect.gen(function* () {
+  const context = Context.pick(
+    Audit,
+    ConfigStore,
+    ContainerRuntime,
+    Leases,
+    Lifecycle,
+    SessionStore,
+    WorkspaceLabels
+  )(yield* Effect.context<Effect.Services<ReturnType<typeof reset>> | Effect.Services<ReturnType<typeof trust>>>())
   return Workspaces.of({
-    reset: Effect.fn("Workspaces.reset")(reset),
-    trust: Effect.fn("Workspaces.trust")(trust)
+    reset: Effect.fn("Workspaces.reset")(reset, databaseDefect, Effect.provideContext(context)),
+    trust: Effect.fn("Workspaces.trust")(trust, databaseDefect, Effect.provideContext(context))
   })
 })

@@ -115,6 +115,52 @@ const makeRecord = Effect.map(
     }
 )
 type Settle = Effect.Success<ReturnType<typeof makeSettle>>
+type Stored = Effect.Success<ReturnType<Effect.Success<typeof makeAsk>>>
+type Earlier = Extract<Stored, { readonly type: "earlier" }>
+
+/** The reason why a request that was not stored waits for nobody. */
+const notStored = (
+  stored: Exclude<Stored, { readonly type: "asked" | "earlier" | "granted" }>,
+  { call_id }: ApprovalRequest
+) => {
+  switch (stored.type) {
+    case "not open":
+      return refused("NOT_OPEN", `no call ${call_id} of the stored log waits for a person`, "send it first")
+    case "full":
+      return refused("APPROVALS_FULL", `${stored.waiting} approvals of this session are already waiting`, "wait")
+    case "unread":
+      return refused(
+        "APPROVALS_FULL",
+        `${stored.unread} earlier messages about approvals are still unread or undelivered in the chat where this one would be sent`,
+        "wait"
+      )
+  }
+}
+
+/** The reason why the earlier request of a call is not the one that is asked for now. */
+const notTheSame = (
+  { isOther, row }: Earlier,
+  { call_id, request_type }: ApprovalRequest,
+  hash: ApprovalRow["hash"]
+) => {
+  if (row.hash !== hash || row.request_type !== request_type)
+    return refused("CALL_ID_REUSED", `the call ${call_id} asked for something else before`, "use another id")
+  return isOther
+    ? refused(
+        "CHANGED",
+        `the agent's tools have changed since approval ${row.approval_id} was requested, so it is no longer valid`,
+        "call the tool again"
+      )
+    : undefined
+}
+
+/** How an approval stands, in the words of the agent's API. */
+const standing = ({ approval_id, grant_id, reason, status }: ApprovalRow) => ({
+  approval_id,
+  status: resolutionOf(status) ?? ("pending" as const),
+  ...(grant_id === null ? {} : { grant_id }),
+  ...(status === "rejected" && reason !== null ? { reason } : {})
+})
 
 /** Takes the requests of agents. @param asked runs when an approval waits. */
 const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked: Effect.Effect<unknown>) {
@@ -146,23 +192,8 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
       const { kind, reason } = understood.failure
       return yield* refused(kind, reason, "correct the request, or drop it")
     }
-    const { call_id } = request
     const stored = yield* ask(caller, request, understood.success)
     switch (stored.type) {
-      case "not open":
-        return yield* refused("NOT_OPEN", `no call ${call_id} of the stored log waits for a person`, "send it first")
-      case "full":
-        return yield* refused(
-          "APPROVALS_FULL",
-          `${stored.waiting} approvals of this session are already waiting`,
-          "wait"
-        )
-      case "unread":
-        return yield* refused(
-          "APPROVALS_FULL",
-          `${stored.unread} earlier messages about approvals are still unread or undelivered in the chat where this one would be sent`,
-          "wait"
-        )
       case "granted": {
         const { grant_id, row } = stored
         yield* record(`grant:${grant_id}`, "approve", row)
@@ -173,28 +204,12 @@ const makeRequest = Effect.fnUntraced(function* (expire: Settle["expire"], asked
         yield* record(`agent:${caller.agent_id}`, "request", stored.row)
         return { approval_id: stored.row.approval_id, status: "pending" } as const
       case "earlier": {
-        if (stored.row.hash !== understood.success.hash || stored.row.request_type !== request.request_type)
-          return yield* refused(
-            "CALL_ID_REUSED",
-            `the call ${call_id} asked for something else before`,
-            "use another id"
-          )
-        if (stored.isOther)
-          return yield* refused(
-            "CHANGED",
-            `the agent's tools have changed since approval ${stored.row.approval_id} was requested, so it is no longer valid`,
-            "call the tool again"
-          )
-        const row = yield* Effect.orDie(again(stored.row, stored.rev))
-        const granted = row.grant_id === null ? {} : { grant_id: row.grant_id }
-        const said = row.status === "rejected" && row.reason !== null ? { reason: row.reason } : {}
-        return {
-          approval_id: row.approval_id,
-          status: resolutionOf(row.status) ?? "pending",
-          ...granted,
-          ...said
-        } as const
+        const changed = notTheSame(stored, request, understood.success.hash)
+        if (changed !== undefined) return yield* changed
+        return standing(yield* Effect.orDie(again(stored.row, stored.rev)))
       }
+      default:
+        return yield* notStored(stored, request)
     }
   }, onDatabase)
 })

@@ -1,5 +1,5 @@
 /** An agent's request for a decision: stored and sent to a person once for each call, which the stored log must contain. */
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Context, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Caller } from "#schema/AgentApi.ts"
 import { type AgentId, type CallId, EDGE, jobOf, type LaneId, Sha256 } from "#schema/Ids.ts"
@@ -13,7 +13,7 @@ import { EventStore } from "#src/choird/sessions/EventStore.ts"
 import { lockSession } from "#src/choird/sessions/storedEvents.ts"
 import { monotonicMs } from "#src/shared/monotonicMs.ts"
 import type { SessionState } from "#src/shared/session/State.ts"
-import { provideDatabase } from "#src/choird/database/DatabaseAway.ts"
+import { inTransaction } from "#src/choird/database/DatabaseAway.ts"
 import { ApprovalRefused } from "./ApprovalRefused.ts"
 import * as rows from "./approvalRows.ts"
 import { toolsOf, useGrant } from "./grantRows.ts"
@@ -151,67 +151,74 @@ const makeLook = Effect.gen(function* () {
   })
 })
 
-export const makeAsk = Effect.gen(function* () {
-  const config = yield* ConfigStore
-  const events = yield* EventStore
-  const outbox = yield* Outbox
-  const sql = yield* SqlClient.SqlClient
-  const onDatabase = yield* provideDatabase
-  const look = yield* makeLook
+/** Stores a request that no earlier one has made, unless a grant allows the call, and asks a person. */
+const store = Effect.fnUntraced(
+  function* (
+    { agent_id, session_id }: Caller,
+    { call_id, request_type }: ApprovalRequest,
+    asked: Understood,
+    examined: Examined | undefined
+  ) {
+    const config = yield* ConfigStore
+    const events = yield* EventStore
+    const outbox = yield* Outbox
+    const sql = yield* SqlClient.SqlClient
+    const session = yield* lockSession(session_id)
+    const earlier = yield* rows.findCall(session_id, call_id)
+    const tools_sha256 = session && toolsDigest(config.home, agent_id, session.image_version)
+    const tools = asked.type === "confirm_tool" ? toolsOf(asked.call.tool, { tools_sha256 }) : undefined
+    if (earlier !== undefined) {
+      const isOther = rows.isConfirmation(earlier) && isOfOtherTools(earlier, tools)
+      return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0, isOther } as const
+    }
+    const state = yield* events.state(session_id)
+    const lane = askingLane(state, call_id, asked)
+    if (session === undefined || lane === undefined) return { type: "not open" } as const
+    const now_ms = yield* Clock.currentTimeMillis
+    const job_id = jobIdOf(state, lane)
+    const holder = { agent_id, session_id, job_id, tools_sha256 }
+    const grant_id = asked.type === "confirm_tool" ? ((yield* useGrant(holder, asked.call, now_ms)) ?? null) : null
+    const waiting = grant_id === null ? yield* rows.countPending(session_id) : 0
+    if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
+    const { config: running } = yield* config.current
+    const place = { state, dms: session.dms }
+    const unread = grant_id === null ? yield* countUnread(running, { agent_id, lane, request_type }, place) : 0
+    if (unread >= APPROVALS_UNREAD_MAX) return { type: "unread", unread } as const
+    const { canonical, hash, summary } = asked
+    const row = yield* rows.insertApproval({
+      session_id,
+      agent_id,
+      call_id,
+      request_type,
+      canonical,
+      hash,
+      summary,
+      lane,
+      job_id,
+      grant_id,
+      examined,
+      tools_sha256: tools,
+      now_ms,
+      expires_ms: now_ms + running.approvals.timeout_ms
+    })
+    if (grant_id !== null) return { type: "granted", row, grant_id } as const
+    const freeOf = (tool: string) => freeOfTool(config.home, agent_id, session.image_version, tool)
+    const dms = yield* tellAsked(running, row, { text: shownText(row), ...place, freeOf })
+    yield* sql.afterCommit(Effect.forEach(dms, outbox.wake, { discard: true }))
+    return { type: "asked", row } as const
+  },
+  (effect) => Effect.orDie(inTransaction(Effect.orDie(effect)))
+)
 
-  const store = Effect.fnUntraced(
-    function* (
-      { agent_id, session_id }: Caller,
-      { call_id, request_type }: ApprovalRequest,
-      asked: Understood,
-      examined: Examined | undefined
-    ) {
-      const session = yield* lockSession(session_id)
-      const earlier = yield* rows.findCall(session_id, call_id)
-      const tools_sha256 = session && toolsDigest(config.home, agent_id, session.image_version)
-      const tools = asked.type === "confirm_tool" ? toolsOf(asked.call.tool, { tools_sha256 }) : undefined
-      if (earlier !== undefined) {
-        const isOther = rows.isConfirmation(earlier) && isOfOtherTools(earlier, tools)
-        return { type: "earlier", row: earlier, rev: session?.last_rev ?? 0, isOther } as const
-      }
-      const state = yield* events.state(session_id)
-      const lane = askingLane(state, call_id, asked)
-      if (session === undefined || lane === undefined) return { type: "not open" } as const
-      const now_ms = yield* Clock.currentTimeMillis
-      const job_id = jobIdOf(state, lane)
-      const holder = { agent_id, session_id, job_id, tools_sha256 }
-      const grant_id = asked.type === "confirm_tool" ? ((yield* useGrant(holder, asked.call, now_ms)) ?? null) : null
-      const waiting = grant_id === null ? yield* rows.countPending(session_id) : 0
-      if (waiting >= APPROVALS_PENDING_MAX) return { type: "full", waiting } as const
-      const { config: running } = yield* config.current
-      const place = { state, dms: session.dms }
-      const unread = grant_id === null ? yield* countUnread(running, { agent_id, lane, request_type }, place) : 0
-      if (unread >= APPROVALS_UNREAD_MAX) return { type: "unread", unread } as const
-      const { canonical, hash, summary } = asked
-      const row = yield* rows.insertApproval({
-        session_id,
-        agent_id,
-        call_id,
-        request_type,
-        canonical,
-        hash,
-        summary,
-        lane,
-        job_id,
-        grant_id,
-        examined,
-        tools_sha256: tools,
-        now_ms,
-        expires_ms: now_ms + running.approvals.timeout_ms
-      })
-      if (grant_id !== null) return { type: "granted", row, grant_id } as const
-      const freeOf = (tool: string) => freeOfTool(config.home, agent_id, session.image_version, tool)
-      const dms = yield* tellAsked(running, row, { text: shownText(row), ...place, freeOf })
-      yield* sql.afterCommit(Effect.forEach(dms, outbox.wake, { discard: true }))
-      return { type: "asked", row } as const
-    },
-    (effect) => Effect.orDie(sql.withTransaction(Effect.orDie(effect)))
-  )
+export const makeAsk = Effect.gen(function* () {
+  const events = yield* EventStore
+  const look = yield* makeLook
+  const context = Context.pick(
+    ConfigStore,
+    EventStore,
+    Outbox,
+    SqlClient.SqlClient
+  )(yield* Effect.context<ConfigStore | EventStore | Outbox | SqlClient.SqlClient>())
 
   /** The result of a decoded request: a new or an earlier row, no such call in the log, or too many waiting rows. */
   return Effect.fnUntraced(function* (caller: Caller, request: ApprovalRequest, asked: Understood) {
@@ -220,5 +227,5 @@ export const makeAsk = Effect.gen(function* () {
     const examined = yield* look(caller, request, asked)
     if (examined !== undefined && "type" in examined) return examined
     return yield* store(caller, request, asked, examined)
-  }, onDatabase)
+  }, Effect.provideContext(context))
 })

@@ -144,21 +144,14 @@ interface Head {
 
 const REV = [{ name: "rev", type: "integer" }]
 
-const writeAll = Effect.fnUntraced(function* (
-  engine: "embedded" | "postgres",
-  version: string,
-  offer: (piece: Uint8Array) => Effect.Effect<unknown>
-) {
-  const sql = yield* SqlClient.SqlClient
-  const writer = makeWriter(offer)
-  const part = makeParts(writer)
-  const agents = yield* agentSchemas
-  const tables = yield* storedTables(agents)
-  const isEvents = ({ schema, table }: StoredTable) => schema === EVENTS.schema && table === EVENTS.table
+type Part = ReturnType<typeof makeParts>
+
+const isEvents = ({ schema, table }: StoredTable) => schema === EVENTS.schema && table === EVENTS.table
+
+/** Writes the events that were not written yet, each time it is asked to, and knows the heads up to which it did. */
+const makeEventsPart = (tables: ReadonlyArray<StoredTable>, part: Part) => {
   // The events of an archived session are in a file of the home (docs/retention.md). An older database has none.
   const archives = tables.some(({ columns, table }) => table === "sessions" && columns.includes("archive"))
-  const heads = sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
-    WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
   const copied = new Map<SessionId, number>()
   /** Also of sessions that are archived or deleted in the meantime: their events are already copied. */
   const newest = new Map<SessionId, Head>()
@@ -180,11 +173,27 @@ const writeAll = Effect.fnUntraced(function* (
         },
         { discard: true }
       )
-  const eventsPart = Effect.fnUntraced(function* () {
-    const all = yield* heads
+  const write = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const all = yield* sql<Head>`SELECT session_id, last_rev, head_hash FROM choir_control.sessions
+      WHERE ${archives ? sql.literal("archive IS NULL") : sql.literal("true")} ORDER BY session_id`
     for (const head of all) newest.set(head.session_id, head)
     yield* Effect.forEach(tables.filter(isEvents), (table) => part(table, events(all)), { discard: true })
   })
+  return { write, heads: () => newest.values() }
+}
+
+const writeAll = Effect.fnUntraced(function* (
+  engine: "embedded" | "postgres",
+  version: string,
+  offer: (piece: Uint8Array) => Effect.Effect<unknown>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const writer = makeWriter(offer)
+  const part = makeParts(writer)
+  const agents = yield* agentSchemas
+  const tables = yield* storedTables(agents)
+  const events = makeEventsPart(tables, part)
 
   const migration = yield* latestMigration()
   const created_at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
@@ -197,15 +206,15 @@ const writeAll = Effect.fnUntraced(function* (
     created_at,
     agents
   })
-  yield* eventsPart()
+  yield* events.write
   yield* sql
     .withTransaction(
       Effect.gen(function* () {
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
-        yield* eventsPart()
+        yield* events.write
         for (const table of tables.filter((each) => !isEvents(each)))
           yield* part(table, (take) => readRows({ table, keys: table.keys }, take))
-        for (const { head_hash, last_rev, session_id } of newest.values())
+        for (const { head_hash, last_rev, session_id } of events.heads())
           yield* writer.record({
             type: "session",
             session_id,

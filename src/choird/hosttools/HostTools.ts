@@ -136,13 +136,9 @@ const runId = (session_id: SessionId, call_id: CallId) => `${session_id} ${call_
 
 type Run = Fiber.Fiber<HostOutcome, HostToolRefused>
 
-const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
-  const results = yield* CallResults
+/** The runs of tools: so many at a time for each session, and each found by its call. */
+const makeOpenRuns = () => {
   const counts = new Map<SessionId, number>()
-  // Runs with an effect, by session and call_id, so that a repetition joins them; one request at a time looks and enters.
-  const runs = new Map<string, { readonly digest: string; readonly run: Run }>()
-  const entering = yield* Semaphore.make(1)
-  // Every run, so that a call's end finds its own.
   const open = new Map<string, Set<Run>>()
 
   const keep = (id: string, run: Run) => {
@@ -154,56 +150,76 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
     })
   }
 
-  /** Begins a run that neither its caller's interruption nor its caller's end touches. */
-  const begin = Effect.fnUntraced(function* (
-    session_id: SessionId,
-    call_id: CallId,
-    work: Effect.Effect<HostOutcome, HostToolRefused>,
-    epoch: Scope.Scope
-  ) {
-    const count = counts.get(session_id) ?? 0
-    if (count >= HOST_TOOLS_RUNNING_MAX)
-      return yield* refused(
-        "RATE_LIMITED",
-        `${count} host tools are already running for this session: wait for one to end`
-      )
-    counts.set(session_id, count + 1)
-    const run: Run = yield* Effect.forkIn(work, epoch)
-    keep(runId(session_id, call_id), run)
-    run.addObserver(() => {
-      const left = (counts.get(session_id) ?? 1) - 1
-      if (left > 0) counts.set(session_id, left)
-      else counts.delete(session_id)
-    })
-    return run
-  }, Effect.uninterruptible)
-
-  const once = Effect.fnUntraced(function* (key: HostCallKey, work: Effect.Effect<HostOutcome>) {
-    // An earlier request may have run it, so that no outcome would be true; the agent asks again.
-    const claim = yield* databaseDefect(results.claim(key))
-    switch (claim.type) {
-      case "reused":
-        return yield* reused(key.call_id)
-      case "done":
-        return claim.outcome
-      case "in doubt":
-        return failed("unknown_after_crash", "choird or the agent went down while this ran; its effect is not known")
-      case "mine":
-        // What happened is answered even when it cannot be kept; asked again, it is in doubt.
-        return yield* Effect.tap(work, (outcome) =>
-          Effect.catchCause(results.keep(key, outcome), (cause) =>
-            Effect.logError("the outcome of a host tool was not kept", { call_id: key.call_id }, cause)
-          )
+  return {
+    /** Begins a run that neither its caller's interruption nor its caller's end touches. */
+    begin: Effect.fnUntraced(function* (
+      session_id: SessionId,
+      call_id: CallId,
+      work: Effect.Effect<HostOutcome, HostToolRefused>,
+      epoch: Scope.Scope
+    ) {
+      const count = counts.get(session_id) ?? 0
+      if (count >= HOST_TOOLS_RUNNING_MAX)
+        return yield* refused(
+          "RATE_LIMITED",
+          `${count} host tools are already running for this session: wait for one to end`
         )
+      counts.set(session_id, count + 1)
+      const run: Run = yield* Effect.forkIn(work, epoch)
+      keep(runId(session_id, call_id), run)
+      run.addObserver(() => {
+        const left = (counts.get(session_id) ?? 1) - 1
+        if (left > 0) counts.set(session_id, left)
+        else counts.delete(session_id)
+      })
+      return run
+    }, Effect.uninterruptible),
+    /** Interrupts the runs of a call. */
+    end: (session_id: SessionId, call_id: CallId) => {
+      for (const run of open.get(runId(session_id, call_id)) ?? []) run.interruptUnsafe()
     }
-  })
+  }
+}
 
+/** Does work with an effect at most once, whatever is asked again. */
+const once = Effect.fnUntraced(function* (key: HostCallKey, work: Effect.Effect<HostOutcome>) {
+  const results = yield* CallResults
+  // An earlier request may have run it, so that no outcome would be true; the agent asks again.
+  const claim = yield* databaseDefect(results.claim(key))
+  switch (claim.type) {
+    case "reused":
+      return yield* reused(key.call_id)
+    case "done":
+      return claim.outcome
+    case "in doubt":
+      return failed("unknown_after_crash", "choird or the agent went down while this ran; its effect is not known")
+    case "mine":
+      // What happened is answered even when it cannot be kept; asked again, it is in doubt.
+      return yield* Effect.tap(work, (outcome) =>
+        Effect.catchCause(results.keep(key, outcome), (cause) =>
+          Effect.logError("the outcome of a host tool was not kept", { call_id: key.call_id }, cause)
+        )
+      )
+  }
+})
+
+const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
+  const results = yield* CallResults
+  const { begin, end } = makeOpenRuns()
+  // Runs with an effect, by session and call_id, so that a repetition joins them; one request at a time looks and enters.
+  const runs = new Map<string, { readonly digest: string; readonly run: Run }>()
+  const entering = yield* Semaphore.make(1)
   const enter = Effect.fnUntraced(
     function* (key: HostCallKey, work: Effect.Effect<HostOutcome>, epoch: Scope.Scope) {
       const id = runId(key.session_id, key.call_id)
       const running = runs.get(id)
       if (running !== undefined) return running.digest === key.digest ? running.run : yield* reused(key.call_id)
-      const run = yield* begin(key.session_id, key.call_id, once(key, work), epoch)
+      const run = yield* begin(
+        key.session_id,
+        key.call_id,
+        Effect.provideService(once(key, work), CallResults, results),
+        epoch
+      )
       runs.set(id, { digest: key.digest, run })
       run.addObserver(() => runs.delete(id))
       return run
@@ -221,10 +237,7 @@ const make = Effect.fnUntraced(function* (tools: ReadonlyArray<HostTool>) {
       const { work } = yield* prepare({ ...caller, epoch: 1, standing: "current" }, request, scope)
       return yield* Fiber.join(yield* begin(caller.session_id, request.call_id, work, scope))
     }),
-    ended: (session_id, call_id) =>
-      Effect.sync(() => {
-        for (const run of open.get(runId(session_id, call_id)) ?? []) run.interruptUnsafe()
-      }),
+    ended: (session_id, call_id) => Effect.sync(() => end(session_id, call_id)),
     execute: Effect.fn("HostTools.execute")(function* (caller, request, epoch) {
       const { call_id, input, tool_name } = request
       const { tool, work } = yield* prepare(caller, request, epoch)

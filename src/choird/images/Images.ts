@@ -208,64 +208,76 @@ const fetchSources = Effect.fnUntraced(function* (
   return { global, agent, stale, left_out }
 })
 
-const make = Effect.fnUntraced(function* (home: string) {
-  const runtime = yield* ContainerRuntime
+type ImageList = Effect.Success<ReturnType<typeof makeImageList>>
+
+/** Makes the image of the newest commits, unless it is there, and lets the runtime make its own from it. */
+const buildImage = Effect.fnUntraced(function* (
+  list: ImageList,
+  agent_id: AgentId,
+  sources: ImageSources,
+  options: BuildOptions
+) {
   const fs = yield* FileSystem.FileSystem
-  const context = Context.make(ContainerRuntime, runtime).pipe(
-    Context.add(FileSystem.FileSystem, fs),
-    Context.add(Repos, yield* Repos)
-  )
+  const runtime = yield* ContainerRuntime
+  const { compiles } = capabilities(runtime.type)
+  const { force = false, in_use = [], progress = () => Effect.void } = options
+  const { agent, global, left_out, stale } = yield* fetchSources(agent_id, sources, options)
+  const commits = { global: global.commit, agent: agent.commit }
+  const image_version = imageVersion(commits, compiles)
+  const path = list.pathOf(agent_id, image_version)
+  yield* fs.makeDirectory(list.folderOf(agent_id), { recursive: true, mode: 0o700 })
+  const sound = Option.isSome(yield* Effect.option(readImage(path)))
+  const built = force || !sound
+  if (built && in_use.includes(image_version)) return yield* new ImageInUse({ agent_id, image_version })
+  yield* progress("check")
+  const { compiled, warnings } = yield* merged(agent_id, global.files, agent.files, sources)
+  const image = { image_version, path }
+  const answer = { ...image, warnings: [...stale, ...warnings, ...left_out] }
+  if (!built && !compiles) return { ...answer, built }
+  const contents = yield* withContents(list.folderOf(agent_id), agent_id, sources, commits)
+  if (built) {
+    yield* progress("write")
+    const { files } = yield* merged(agent_id, contents.base, contents.agent, sources)
+    yield* replaceImage(agent_id, image, { global: stateOf(global), agent: stateOf(agent) }, files)
+  }
+  const keep = [...(yield* list.listed(agent_id, image_version)), ...in_use]
+  const made = yield* runtime.buildImage({ agent_id, ...image, compiled, ...contents, keep, force }, progress)
+  return { ...answer, built: built || made }
+}, Effect.scoped)
+
+/** Lets the runtime make its own image again from one whose commits are known. */
+const remakeImage = Effect.fnUntraced(function* (
+  list: ImageList,
+  agent_id: AgentId,
+  sources: ImageSources,
+  { image_version, path }: Image,
+  progress: BuildOptions["progress"] = () => Effect.void
+) {
+  const runtime = yield* ContainerRuntime
+  const known = Option.getOrUndefined(yield* readOrigin(path))
+  if (known === undefined) return yield* new OriginUnknown({ image_version })
+  const commits = { global: known.global.commit, agent: known.agent.commit }
+  const contents = yield* withContents(list.folderOf(agent_id), agent_id, sources, commits)
+  const { compiled } = yield* merged(agent_id, contents.base, contents.agent)
+  const keep = yield* list.builds(agent_id)
+  yield* runtime.buildImage({ agent_id, image_version, path, compiled, ...contents, keep }, progress)
+}, Effect.scoped)
+
+const make = Effect.fnUntraced(function* (home: string) {
+  const context = Context.pick(
+    ContainerRuntime,
+    FileSystem.FileSystem,
+    Repos
+  )(yield* Effect.context<ContainerRuntime | FileSystem.FileSystem | Repos>())
   const locked = yield* makeKeyedLock
   const list = yield* makeImageList(home)
-  const { compiles } = capabilities(runtime.type)
-
-  const build = Effect.fnUntraced(function* (agent_id: AgentId, sources: ImageSources, options: BuildOptions) {
-    const { force = false, in_use = [], progress = () => Effect.void } = options
-    const { agent, global, left_out, stale } = yield* fetchSources(agent_id, sources, options)
-    const commits = { global: global.commit, agent: agent.commit }
-    const image_version = imageVersion(commits, compiles)
-    const path = list.pathOf(agent_id, image_version)
-    yield* fs.makeDirectory(list.folderOf(agent_id), { recursive: true, mode: 0o700 })
-    const sound = Option.isSome(yield* Effect.option(readImage(path)))
-    const built = force || !sound
-    if (built && in_use.includes(image_version)) return yield* new ImageInUse({ agent_id, image_version })
-    yield* progress("check")
-    const { compiled, warnings } = yield* merged(agent_id, global.files, agent.files, sources)
-    const image = { image_version, path }
-    const answer = { ...image, warnings: [...stale, ...warnings, ...left_out] }
-    if (!built && !compiles) return { ...answer, built }
-    const contents = yield* withContents(list.folderOf(agent_id), agent_id, sources, commits)
-    if (built) {
-      yield* progress("write")
-      const { files } = yield* merged(agent_id, contents.base, contents.agent, sources)
-      yield* replaceImage(agent_id, image, { global: stateOf(global), agent: stateOf(agent) }, files)
-    }
-    const keep = [...(yield* list.listed(agent_id, image_version)), ...in_use]
-    const made = yield* runtime.buildImage({ agent_id, ...image, compiled, ...contents, keep, force }, progress)
-    return { ...answer, built: built || made }
-  }, Effect.scoped)
-
-  const remake = Effect.fnUntraced(function* (
-    agent_id: AgentId,
-    sources: ImageSources,
-    { image_version, path }: Image,
-    progress: BuildOptions["progress"] = () => Effect.void
-  ) {
-    const known = Option.getOrUndefined(yield* readOrigin(path))
-    if (known === undefined) return yield* new OriginUnknown({ image_version })
-    const commits = { global: known.global.commit, agent: known.agent.commit }
-    const contents = yield* withContents(list.folderOf(agent_id), agent_id, sources, commits)
-    const { compiled } = yield* merged(agent_id, contents.base, contents.agent)
-    const keep = yield* list.builds(agent_id)
-    yield* runtime.buildImage({ agent_id, image_version, path, compiled, ...contents, keep }, progress)
-  }, Effect.scoped)
 
   const asNotWritten = (agent_id: AgentId) => (error: PlatformError.PlatformError) =>
     Effect.fail(new ImageNotWritten({ path: list.folderOf(agent_id), reason: error.message }))
 
   return Images.of({
     build: Effect.fn("Images.build")((agent_id, sources, options = {}) =>
-      build(agent_id, sources, options).pipe(
+      buildImage(list, agent_id, sources, options).pipe(
         Effect.tap(({ image_version }) => list.select(agent_id, image_version, options.in_use ?? [])),
         Effect.catchTag("PlatformError", asNotWritten(agent_id)),
         locked(agent_id),
@@ -273,7 +285,7 @@ const make = Effect.fnUntraced(function* (home: string) {
       )
     ),
     remake: Effect.fn("Images.remake")((agent_id, sources, image, progress) =>
-      remake(agent_id, sources, image, progress).pipe(
+      remakeImage(list, agent_id, sources, image, progress).pipe(
         Effect.catchTag("PlatformError", asNotWritten(agent_id)),
         locked(agent_id),
         Effect.provideContext(context)

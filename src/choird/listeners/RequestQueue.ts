@@ -112,60 +112,98 @@ const makeBodies = () => {
   }
 }
 
+/** The slots that the requests of busy sessions hold, and let rest after them. */
+const makeSlots = () => {
+  /** Until when each is held or rests at the latest. */
+  const holders = new Map<Request, number>()
+  let calm_ms = -RESTS_FOR_MS
+  const othersAsk = (now_ms: number) => now_ms - calm_ms < RESTS_FOR_MS
+  return {
+    ends: () => holders.values(),
+    hasFree: (now_ms: number) => holders.size < (othersAsk(now_ms) ? SLOTS_BESIDE_MAX : SLOTS_MAX),
+    begin: (request: Request, now_ms: number) => {
+      if (!isBusy(request.use)) {
+        calm_ms = now_ms
+        return
+      }
+      holders.set(request, now_ms + SLOT_MS_MAX)
+      request.use.slots += 1
+    },
+    /** A request is over, for which it held a slot for some time. */
+    rest: (request: Request, held_ms: number, now_ms: number) => {
+      if (holders.has(request)) holders.set(request, now_ms + (othersAsk(now_ms) ? restAfter(held_ms) : 0))
+    },
+    letGoUntil: (now_ms: number) => {
+      for (const [holder, until_ms] of holders)
+        if (until_ms <= now_ms) {
+          holders.delete(holder)
+          holder.use.slots -= 1
+        }
+    }
+  }
+}
+
+/** The requests that wait, by session. */
+const makeWaiting = () => {
+  const queues = new Map<RequestUse, Array<Request>>()
+  return {
+    uses: () => queues.keys(),
+    all: () => [...queues.values()].flat(),
+    add: (request: Request) => {
+      const queue = queues.get(request.use)
+      if (queue === undefined) queues.set(request.use, [request])
+      else queue.push(request)
+      request.use.waiting += 1
+    },
+    remove: (request: Request) => {
+      const { use } = request
+      use.waiting -= 1
+      const queue = (queues.get(use) ?? []).filter((each) => each !== request)
+      if (queue.length > 0) queues.set(use, queue)
+      else queues.delete(use)
+    },
+    /** The next request that may begin, taken from its queue. */
+    take: (mayBegin: (request: Request) => boolean): Request | undefined => {
+      let first: { readonly use: RequestUse; readonly queue: Array<Request>; readonly at: number } | undefined
+      for (const [use, queue] of queues) {
+        if (first !== undefined && compare(use, first.use) >= 0) continue
+        const at = queue.findIndex(mayBegin)
+        if (at !== -1) first = { use, queue, at }
+      }
+      if (first === undefined) return undefined
+      const { at, queue, use } = first
+      const [request] = queue.splice(at, 1)
+      // The session goes behind those that are equal to it.
+      queues.delete(use)
+      if (queue.length > 0) queues.set(use, queue)
+      use.waiting -= 1
+      return request
+    }
+  }
+}
+
 /** Requests as data: each change begins those that may begin then. */
 export const makeRequestQueue = () => {
-  const waiting = new Map<RequestUse, Array<Request>>()
-  /** The requests that hold a slot or let it rest, and until when at the latest. */
-  const holders = new Map<Request, number>()
+  const waiting = makeWaiting()
+  const slots = makeSlots()
   const bodies = makeBodies()
-  let calm_ms = -RESTS_FOR_MS
 
-  const othersAsk = (now_ms: number) => now_ms - calm_ms < RESTS_FOR_MS
-
-  const mayBegin = (request: Request, now_ms: number) => {
-    const slots_max = othersAsk(now_ms) ? SLOTS_BESIDE_MAX : SLOTS_MAX
-    const isDue = !isBusy(request.use) || holders.size < slots_max || now_ms - request.came_ms >= WAIT_MS_MAX
-    return isDue && bodies.fits(request)
-  }
+  const mayBegin = (now_ms: number) => (request: Request) =>
+    (!isBusy(request.use) || slots.hasFree(now_ms) || now_ms - request.came_ms >= WAIT_MS_MAX) && bodies.fits(request)
 
   const begin = (request: Request, now_ms: number) => {
-    const { use } = request
     request.began_ms = now_ms
-    use.waiting -= 1
     bodies.begin(request, now_ms)
-    if (isBusy(use)) {
-      holders.set(request, now_ms + SLOT_MS_MAX)
-      use.slots += 1
-    } else calm_ms = now_ms
+    slots.begin(request, now_ms)
     request.begin()
   }
 
-  /** The next request that may begin, taken from its queue. */
-  const next = (now_ms: number): Request | undefined => {
-    let first: { readonly use: RequestUse; readonly queue: Array<Request>; readonly at: number } | undefined
-    for (const [use, queue] of waiting) {
-      if (first !== undefined && compare(use, first.use) >= 0) continue
-      const at = queue.findIndex((request) => mayBegin(request, now_ms))
-      if (at !== -1) first = { use, queue, at }
-    }
-    if (first === undefined) return undefined
-    const { at, queue, use } = first
-    const [request] = queue.splice(at, 1)
-    // The session goes behind those that are equal to it.
-    waiting.delete(use)
-    if (queue.length > 0) waiting.set(use, queue)
-    return request
-  }
-
   const beginAll = (now_ms: number) => {
-    for (const [holder, until_ms] of holders)
-      if (until_ms <= now_ms) {
-        holders.delete(holder)
-        holder.use.slots -= 1
-      }
+    slots.letGoUntil(now_ms)
     bodies.letGoUntil(now_ms)
-    for (const use of waiting.keys()) forget(use, now_ms)
-    for (let request = next(now_ms); request !== undefined; request = next(now_ms)) begin(request, now_ms)
+    for (const use of waiting.uses()) forget(use, now_ms)
+    const next = () => waiting.take(mayBegin(now_ms))
+    for (let request = next(); request !== undefined; request = next()) begin(request, now_ms)
   }
 
   return {
@@ -175,34 +213,28 @@ export const makeRequestQueue = () => {
       const request: Request = { use, bytes: large, begin, came_ms: now_ms, began_ms: undefined }
       forget(use, now_ms)
       use.used += 1 + body_bytes / BYTES_PER_REQUEST
-      const queue = waiting.get(use)
-      if (queue === undefined) waiting.set(use, [request])
-      else queue.push(request)
-      use.waiting += 1
+      waiting.add(request)
       beginAll(now_ms)
       return request
     },
     /** It is answered, or its client is gone. */
     go: (request: Request, now_ms: number) => {
-      const { began_ms = now_ms, use } = request
-      if (request.began_ms === undefined) {
-        use.waiting -= 1
-        const queue = (waiting.get(use) ?? []).filter((each) => each !== request)
-        if (queue.length > 0) waiting.set(use, queue)
-        else waiting.delete(use)
-      } else bodies.letGo(request)
-      if (holders.has(request)) {
-        holders.set(request, now_ms + (othersAsk(now_ms) ? restAfter(now_ms - began_ms) : 0))
+      const { began_ms } = request
+      if (began_ms === undefined) waiting.remove(request)
+      else {
+        bodies.letGo(request)
+        slots.rest(request, now_ms - began_ms, now_ms)
       }
       beginAll(now_ms)
     },
     beginAll,
     /** When the next slot or rest ends at the latest, the next body no longer counts, or the next request has waited long enough, if one waits. */
     nextEnd_ms: (now_ms: number): number | undefined => {
-      if (waiting.size === 0) return undefined
+      const all = waiting.all()
+      if (all.length === 0) return undefined
       // A request that is due already waits for room for its body alone.
-      const due_ms = [...waiting.values()].flat().map(({ came_ms }) => came_ms + WAIT_MS_MAX)
-      const end_ms = Math.min(...holders.values(), ...bodies.ends(), ...due_ms.filter((at_ms) => at_ms > now_ms))
+      const due_ms = all.map(({ came_ms }) => came_ms + WAIT_MS_MAX)
+      const end_ms = Math.min(...slots.ends(), ...bodies.ends(), ...due_ms.filter((at_ms) => at_ms > now_ms))
       return end_ms === Infinity ? undefined : end_ms
     }
   }

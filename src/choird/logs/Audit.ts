@@ -80,13 +80,9 @@ export const markRecorded = Effect.map(Effect.service(CurrentAuditedRequest), (r
 const repeated = (work: Effect.Effect<void>, every_ms: number, name: string) =>
   work.pipe(Effect.repeat(Schedule.spaced(every_ms)), restarted(name), Effect.forkScoped)
 
-const make = Effect.fnUntraced(function* () {
+/** Writes rows, of which those that the database does not take now wait in memory. */
+const makeRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const onDatabase = yield* useDatabase
-  const sums = makeAuditSums()
-  const actions = makeLabels()
-  const kinds = makeLabels()
-
   const retries = makeRetryBuffer()
 
   const insert = ({ count, entry, since_ms }: Sum) =>
@@ -135,21 +131,31 @@ const make = Effect.fnUntraced(function* () {
     }
   })
 
+  /** One attempt to write what is buffered, then the log has it. */
+  const end = Effect.gen(function* () {
+    yield* retry
+    yield* Effect.forEach(retries.all(), (row) => lost(row), { discard: true })
+  })
+  return { insert, write, retry, end }
+})
+
+const make = Effect.fnUntraced(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const onDatabase = yield* useDatabase
+  const sums = makeAuditSums()
+  const actions = makeLabels()
+  const kinds = makeLabels()
+  const rows = yield* makeRows
+
   const flush = Effect.gen(function* () {
     const due = sums.due(yield* monotonicMs)
-    yield* Effect.forEach(due, write, { discard: true })
+    yield* Effect.forEach(due, rows.write, { discard: true })
   })
 
   yield* repeated(flush, AUDIT_WINDOW_MS, "the sums of the audit")
-  yield* repeated(retry, AUDIT_RETRY_MS, "the retry of audit rows")
-  // Counted and buffered rows must not be lost with the process: one attempt to write them, then the log has them.
-  yield* Effect.addFinalizer(() =>
-    Effect.gen(function* () {
-      yield* Effect.forEach(sums.all(), write, { discard: true })
-      yield* retry
-      yield* Effect.forEach(retries.all(), (row) => lost(row), { discard: true })
-    })
-  )
+  yield* repeated(rows.retry, AUDIT_RETRY_MS, "the retry of audit rows")
+  // Counted and buffered rows must not be lost with the process.
+  yield* Effect.addFinalizer(() => Effect.andThen(Effect.forEach(sums.all(), rows.write, { discard: true }), rows.end))
 
   return Audit.of({
     record: Effect.fn("Audit.record")(function* (entry) {
@@ -157,20 +163,20 @@ const make = Effect.fnUntraced(function* () {
       const refused = refusalIn(entry)
       if (refused !== undefined) yield* count("refusals", { action: actions(entry.action), kind: kinds(refused) })
       const first = sums.note(entry, yield* monotonicMs, yield* Clock.currentTimeMillis)
-      if (first !== undefined) yield* write(first)
+      if (first !== undefined) yield* rows.write(first)
     }),
     recordSum: Effect.fn("Audit.recordSum")(function* (entry, count) {
-      yield* onDatabase(insert({ entry, count, since_ms: yield* Clock.currentTimeMillis })).pipe(
+      yield* onDatabase(rows.insert({ entry, count, since_ms: yield* Clock.currentTimeMillis })).pipe(
         Effect.catchTag("TimeoutError", (error) => Effect.fail(new DatabaseAway({ problem: problem(error) })))
       )
     }),
     last: Effect.fn("Audit.last")(function* ({ agent_id, count }) {
-      const rows = yield* sql<AuditRow>`SELECT id::text AS audit_id, who, action, session_id, agent_id, detail, count,
+      const found = yield* sql<AuditRow>`SELECT id::text AS audit_id, who, action, session_id, agent_id, detail, count,
           to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at,
           to_char(coalesce(since, at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS since
         FROM choir_control.audit WHERE ${agent_id === undefined ? sql`true` : sql`agent_id = ${agent_id}`}
         ORDER BY id DESC LIMIT ${count}`
-      return rows.toReversed()
+      return found.toReversed()
     }, Effect.orDie)
   })
 })

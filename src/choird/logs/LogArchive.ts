@@ -156,6 +156,17 @@ const compressed = (folder: number, stem: string) => {
   )
 }
 
+/** A later name than the newest of a source, so that names keep the order of the logs even where a clock does not. */
+const freeStem = (folder: number, newest: string, now_ms: number): string => {
+  const at = descriptorPath(folder)
+  for (let at_ms = now_ms; ; at_ms += 1) {
+    const stem = stemOf(at_ms)
+    const taken = [true, false].some((gz) => existsSync(`${at}/${archiveName(stem, gz)}`))
+    if (stem > newest && !taken) return stem
+    if (stem < newest) at_ms = Date.parse(newest.replace(/T(\d\d)-(\d\d)-/u, "T$1:$2:"))
+  }
+}
+
 export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): LogArchive => {
   /** The oldest first. An archive that an operator removed by hand is noticed when its turn comes. */
   let archives: ReadonlyArray<Archive> = []
@@ -168,18 +179,6 @@ export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): L
       return use(folder)
     } finally {
       closeSync(folder)
-    }
-  }
-
-  /** A later name than any of this source, so that names keep the order of the logs even where a clock does not. */
-  const freeStem = (folder: number, source: string, now_ms: number): string => {
-    const newest = archives.findLast((archive) => archive.source === source)?.stem ?? ""
-    const at = descriptorPath(folder)
-    for (let at_ms = now_ms; ; at_ms += 1) {
-      const stem = stemOf(at_ms)
-      const taken = [true, false].some((gz) => existsSync(`${at}/${archiveName(stem, gz)}`))
-      if (stem > newest && !taken) return stem
-      if (stem < newest) at_ms = Date.parse(newest.replace(/T(\d\d)-(\d\d)-/u, "T$1:$2:"))
     }
   }
 
@@ -197,7 +196,8 @@ export const makeLogArchive = (home: string, archives_max = LOG_ARCHIVES_MAX): L
     },
     take: (source, now_ms, move) =>
       within(source, (folder) => {
-        const stem = freeStem(folder, source, now_ms)
+        const newest = archives.findLast((archive) => archive.source === source)?.stem ?? ""
+        const stem = freeStem(folder, newest, now_ms)
         const bytes = move(folder, archiveName(stem, false))
         if (bytes > 0) keep([...archives, { source, stem, bytes, plain: true }])
       }),

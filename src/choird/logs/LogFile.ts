@@ -199,6 +199,28 @@ const count = (to: Open, { bytes, lines }: Taken) => {
   to.lines += lines
 }
 
+/** Writes lines in as many writes as it takes. A part of them is cut off again where one fails. */
+const writeWhole = (
+  write: NonNullable<LogFileOptions["write"]>,
+  { descriptor }: Open,
+  { bytes }: Taken,
+  then: (isWritten: boolean) => void
+) => {
+  const next = (written: number) => {
+    if (written === bytes.length) return then(true)
+    write(descriptor, bytes, written, (error, more) => {
+      if (error === null) return next(written + more)
+      try {
+        cut(descriptor, written)
+      } catch {
+        // The next start cuts it.
+      }
+      return then(false)
+    })
+  }
+  next(0)
+}
+
 /** A file `logs/<name>.log` of a home, readable by its owner alone. Opened with the first line. */
 export const makeLogFile = (
   home: string,
@@ -232,23 +254,11 @@ export const makeLogFile = (
     }
     const target = to
     if (target === undefined) return settle()
-    const next = (written: number) => {
-      if (written === taken.bytes.length) {
-        count(target, taken)
-        return settle()
-      }
-      write(target.descriptor, taken.bytes, written, (error, more) => {
-        if (error === null) return next(written + more)
-        try {
-          cut(target.descriptor, written)
-        } catch {
-          // The next start cuts it.
-        }
-        waiting.lose(taken)
-        return settle()
-      })
-    }
-    return next(0)
+    return writeWhole(write, target, taken, (isWritten) => {
+      if (isWritten) count(target, taken)
+      else waiting.lose(taken)
+      settle()
+    })
   }
 
   const begin = () => {

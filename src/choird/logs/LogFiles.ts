@@ -163,6 +163,24 @@ const makeRotatedFiles = Effect.fnUntraced(function* (home: string, archive: Log
   }
 })
 
+/** Writes each line of choird's to its log and, where it is about an agent, to that agent's. */
+const makeLogger = (
+  write: (name: string, texts: ReadonlyArray<string>) => void,
+  print: ((line: string) => void) | undefined
+) =>
+  Logger.make((options) => {
+    const line = logLine(CHOIRD, options)
+    const { log, ...rest } = line
+    const texts = [`${logText(rest)}\n`]
+    const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
+    // An agent's telemetry is for its own log: choird.log and the terminal are about all of them.
+    if (log === "agent" && Option.isSome(agent)) return write(agent.value, texts)
+    write(CHOIRD, texts)
+    // An agent of choird's own name would get each of choird's lines about it twice.
+    if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, texts)
+    print?.(humanText(line))
+  })
+
 const make = Effect.fnUntraced(function* (home: string, print: ((line: string) => void) | undefined) {
   const archive = makeLogArchive(home)
   // One waiting notification is enough: each run looks for all the work that there is.
@@ -203,18 +221,7 @@ const make = Effect.fnUntraced(function* (home: string, print: ((line: string) =
       )
       return last
     }),
-    logger: Logger.make((options) => {
-      const line = logLine(CHOIRD, options)
-      const { log, ...rest } = line
-      const texts = [`${logText(rest)}\n`]
-      const agent = Schema.decodeUnknownOption(AgentId)(line["agent_id"])
-      // An agent's telemetry is for its own log: choird.log and the terminal are about all of them.
-      if (log === "agent" && Option.isSome(agent)) return write(agent.value, texts)
-      write(CHOIRD, texts)
-      // An agent of choird's own name would get each of choird's lines about it twice.
-      if (Option.isSome(agent) && agent.value !== CHOIRD) write(agent.value, texts)
-      print?.(humanText(line))
-    }),
+    logger: makeLogger(write, print),
     archiveAfter: files.archiveAfter,
     keep: (limits) =>
       Effect.sync(() => {

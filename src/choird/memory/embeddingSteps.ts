@@ -1,5 +1,6 @@
 /** The next piece of work on the vectors of one agent: a batch of texts, the flip to a new model, or the removal of old vectors. */
-import { Cause, Duration, Effect, Schedule } from "effect"
+import { Cause, Context, Duration, Effect, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import type { AgentId } from "#schema/Ids.ts"
 import { Database } from "#src/choird/database/Database.ts"
 import { inTransaction, retryDatabase, useDatabase } from "#src/choird/database/DatabaseAway.ts"
@@ -111,16 +112,75 @@ const ofKind = <D extends WaitingDocument>(documents: ReadonlyArray<D>, kind: Do
 const chunksOf = <A>(all: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(all.length / size) }, (_, place) => all.slice(place * size, (place + 1) * size))
 
+/** Waits for a database that is away: what was embedded is not embedded again. */
+const onDatabase = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(useDatabase, (use) => retryDatabase(use(work)))
+
+/** Due documents, then those that had a vector of another model, or lost theirs, a part of them at a time. */
+const nextBatch = Effect.fnUntraced(function* (agent_id: AgentId, model: string, { after }: Looked) {
+  const found = [...(yield* onDatabase(dueDocuments(agent_id, EMBEDDING_BATCH_MAX)))]
+  for (const [kind, id] of after) {
+    const room = EMBEDDING_BATCH_MAX - found.length
+    if (room === 0) break
+    const lacking = yield* onDatabase(lackingDocuments(agent_id, kind, model, id, room))
+    const last = lacking.at(-1)
+    if (last === undefined) after.delete(kind)
+    else after.set(kind, last.id)
+    found.push(...lacking)
+  }
+  return found
+})
+
+/** Stores the vectors of a batch in parts that the database takes at once, and postpones the texts that the model refuses. */
+const store = Effect.fnUntraced(function* (agent_id: AgentId, model: string, { made, refused }: Batch) {
+  const { kind: database } = yield* Database
+  const stored_max = database === "embedded" ? STORED_EMBEDDED_MAX : STORED_SERVER_MAX
+  for (const kind of KINDS) {
+    for (const part of chunksOf(ofKind(made, kind), stored_max)) {
+      yield* onDatabase(storeVectors(agent_id, kind, model, part))
+      // The numbers become text here: other work goes between the parts.
+      yield* Effect.yieldNow
+    }
+    const ids = ofKind(refused, kind).map(({ id }) => id)
+    if (ids.length === 0) continue
+    yield* onDatabase(postpone(agent_id, kind, ids))
+    yield* Effect.logWarning(
+      `${agent_id}: ${ids.length} texts of memory were refused by ${model}; choird tries them again later`
+    )
+  }
+})
+
+/** Lets the new model serve once all have its vectors; then removes what is left of earlier ones. */
+const tidy = Effect.fnUntraced(function* (
+  agent_id: AgentId,
+  embedder: AnEmbedder,
+  model: EmbeddingModel,
+  state: Looked
+) {
+  const indexes = yield* VectorIndexes
+  if (state.tidy) return IDLE
+  const serving = yield* onDatabase(readServing(agent_id))
+  if (serving !== undefined && serving.model !== embedder.model) {
+    if (!(yield* onDatabase(isComplete(agent_id, embedder.model)))) return IDLE
+    yield* onDatabase(inTransaction(writeServing(agent_id, model, serving.model)))
+    yield* Effect.logInfo(`${agent_id}: memory is searched with ${embedder.model} from now on`)
+    return WORKED
+  }
+  yield* retryDatabase(indexes.dropOthers(agent_id, [embedder.model]))
+  if (yield* onDatabase(deleteOthers(agent_id, [embedder.model]))) return WORKED
+  state.tidy = true
+  return IDLE
+})
+
 export const makeEmbeddingSteps = Effect.gen(function* () {
   const embeddings = yield* Embeddings
   const indexes = yield* VectorIndexes
-  const { kind: database } = yield* Database
-  const use = yield* useDatabase
-  const stored_max = database === "embedded" ? STORED_EMBEDDED_MAX : STORED_SERVER_MAX
+  const context = Context.pick(
+    Database,
+    SqlClient.SqlClient,
+    VectorIndexes
+  )(yield* Effect.context<Database | SqlClient.SqlClient | VectorIndexes>())
   const looked = new Map<AgentId, Looked>()
-
-  /** Waits for a database that is away: what was embedded is not embedded again. */
-  const onDatabase = <A, E, R>(work: Effect.Effect<A, E, R>) => retryDatabase(use(work))
 
   const lookedAt = (agent_id: AgentId) => {
     const state = looked.get(agent_id) ?? { after: new Map(KINDS.map((kind) => [kind, NO_ID])), tidy: false }
@@ -128,40 +188,8 @@ export const makeEmbeddingSteps = Effect.gen(function* () {
     return state
   }
 
-  /** Due documents, then those that had a vector of another model, or lost theirs, a part of them at a time. */
-  const nextBatch = Effect.fnUntraced(function* (agent_id: AgentId, model: string) {
-    const found = [...(yield* onDatabase(dueDocuments(agent_id, EMBEDDING_BATCH_MAX)))]
-    const { after } = lookedAt(agent_id)
-    for (const [kind, id] of after) {
-      const room = EMBEDDING_BATCH_MAX - found.length
-      if (room === 0) break
-      const lacking = yield* onDatabase(lackingDocuments(agent_id, kind, model, id, room))
-      const last = lacking.at(-1)
-      if (last === undefined) after.delete(kind)
-      else after.set(kind, last.id)
-      found.push(...lacking)
-    }
-    return found
-  })
-
-  const store = Effect.fnUntraced(function* (agent_id: AgentId, model: string, { made, refused }: Batch) {
-    for (const kind of KINDS) {
-      for (const part of chunksOf(ofKind(made, kind), stored_max)) {
-        yield* onDatabase(storeVectors(agent_id, kind, model, part))
-        // The numbers become text here: other work goes between the parts.
-        yield* Effect.yieldNow
-      }
-      const ids = ofKind(refused, kind).map(({ id }) => id)
-      if (ids.length === 0) continue
-      yield* onDatabase(postpone(agent_id, kind, ids))
-      yield* Effect.logWarning(
-        `${agent_id}: ${ids.length} texts of memory were refused by ${model}; choird tries them again later`
-      )
-    }
-  })
-
   const embedNext = Effect.fnUntraced(function* (agent_id: AgentId, embedder: AnEmbedder, model: EmbeddingModel) {
-    const documents = yield* nextBatch(agent_id, embedder.model)
+    const documents = yield* nextBatch(agent_id, embedder.model, lookedAt(agent_id))
     if (documents.length === 0) return undefined
     yield* onDatabase(writeServing(agent_id, model))
     yield* retryDatabase(indexes.ensure(agent_id, embedder))
@@ -173,23 +201,6 @@ export const makeEmbeddingSteps = Effect.gen(function* () {
     return batch.failure === undefined ? WORKED : ({ _tag: "Failed", error: batch.failure } as const)
   })
 
-  /** Lets the new model serve once all have its vectors; then removes what is left of earlier ones. */
-  const tidy = Effect.fnUntraced(function* (agent_id: AgentId, embedder: AnEmbedder, model: EmbeddingModel) {
-    const state = lookedAt(agent_id)
-    if (state.tidy) return IDLE
-    const serving = yield* onDatabase(readServing(agent_id))
-    if (serving !== undefined && serving.model !== embedder.model) {
-      if (!(yield* onDatabase(isComplete(agent_id, embedder.model)))) return IDLE
-      yield* onDatabase(inTransaction(writeServing(agent_id, model, serving.model)))
-      yield* Effect.logInfo(`${agent_id}: memory is searched with ${embedder.model} from now on`)
-      return WORKED
-    }
-    yield* retryDatabase(indexes.dropOthers(agent_id, [embedder.model]))
-    if (yield* onDatabase(deleteOthers(agent_id, [embedder.model]))) return WORKED
-    state.tidy = true
-    return IDLE
-  })
-
   return {
     /** Does the next piece of an agent's work. A failure of the database other than its absence is logged; it concerns this agent alone. */
     next: (agent_id: AgentId): Effect.Effect<Outcome> =>
@@ -197,8 +208,11 @@ export const makeEmbeddingSteps = Effect.gen(function* () {
         const embedder = embeddings.configured(agent_id)
         const { model } = embeddings
         if (embedder === undefined || model === undefined || !(yield* onDatabase(hasMemory(agent_id)))) return IDLE
-        return (yield* embedNext(agent_id, embedder, model)) ?? (yield* tidy(agent_id, embedder, model))
+        return (
+          (yield* embedNext(agent_id, embedder, model)) ?? (yield* tidy(agent_id, embedder, model, lookedAt(agent_id)))
+        )
       }).pipe(
+        Effect.provideContext(context),
         Effect.catchCauseIf(
           (cause) => !Cause.hasInterrupts(cause),
           (cause) => Effect.as(Effect.logError(`${agent_id}: embedding texts of memory failed`, cause), IDLE)

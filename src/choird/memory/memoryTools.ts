@@ -1,5 +1,5 @@
 /** The host tools of long-term memory: choird searches and writes for an agent, whose own memory is the only one that it may write. */
-import { Effect, Option, Schema } from "effect"
+import { Context, Effect, Option, Schema } from "effect"
 import type { Config } from "#schema/Config.ts"
 import type { Caller } from "#schema/AgentApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
@@ -45,53 +45,58 @@ const readProblem = ({ agents, memory }: Config, caller: AgentId, other: AgentId
 }
 
 /** Audits a search in another agent's memory, with the number of hits or the reason why there are none; never its words. */
-const makeAuditRead = Effect.map(
-  Audit,
-  (audit) =>
-    (
-      { agent_id, session_id }: Caller,
-      other: AgentId,
-      outcome: { readonly hits: number } | { readonly refused: string }
-    ) =>
-      audit.record({
-        who: `agent:${agent_id}`,
-        action: "memory.cross_read",
-        agent_id: other,
-        detail: { session_id, ...outcome }
-      })
-)
+const auditRead = Effect.fnUntraced(function* (
+  { agent_id, session_id }: Caller,
+  other: AgentId,
+  outcome: { readonly hits: number } | { readonly refused: string }
+) {
+  const audit = yield* Audit
+  yield* audit.record({
+    who: `agent:${agent_id}`,
+    action: "memory.cross_read",
+    agent_id: other,
+    detail: { session_id, ...outcome }
+  })
+})
+
+/** Searches the memory of an agent, or of another one where config.json allows it. */
+const search = Effect.fn("memoryTools.search")(function* (
+  { agent, ...asked }: typeof SearchInput.Type,
+  caller: Caller
+) {
+  const config = yield* ConfigStore
+  const recall = yield* Recall
+  const { agent_id } = caller
+  const other = agent === undefined || agent === agent_id ? undefined : agent
+  const problem = other === undefined ? undefined : readProblem((yield* config.current).config, agent_id, other)
+  if (other !== undefined && problem !== undefined) {
+    yield* auditRead(caller, other, { refused: "NOT_ALLOWED" })
+    return failed("error", problem)
+  }
+  if (asked.mode === "session_detail" && asked.session_id === undefined)
+    return failed("error", "session_detail needs the session_id of a hit")
+  const { hits, ranked_by } = yield* recall.search({
+    ...asked,
+    agent: other ?? agent_id,
+    cross: other !== undefined,
+    payer: agent_id
+  })
+  if (other !== undefined) yield* auditRead(caller, other, { hits: hits.length })
+  return success(encodeAnswer({ hits: hits.map(cutFor(asked.query)), ranked_by }))
+})
 
 /** All of them. Repeated writes change nothing more: facts know the call that wrote them, and a fact ends once; so choird keeps no outcome of them. */
 export const memoryTools = Effect.gen(function* () {
-  const config = yield* ConfigStore
-  const auditRead = yield* makeAuditRead
+  const context = Context.pick(Audit, ConfigStore, Recall)(yield* Effect.context<Audit | ConfigStore | Recall>())
   const knowledge = yield* Knowledge
   const recall = yield* Recall
 
-  const search = makeHostTool({
+  const searching = makeHostTool({
     name: "choir.memory.search",
     effect: "none",
     timeout_ms: SEARCH_MS_MAX,
     input: SearchInput,
-    run: Effect.fn("memoryTools.search")(function* ({ agent, ...asked }, caller) {
-      const { agent_id } = caller
-      const other = agent === undefined || agent === agent_id ? undefined : agent
-      const problem = other === undefined ? undefined : readProblem((yield* config.current).config, agent_id, other)
-      if (other !== undefined && problem !== undefined) {
-        yield* auditRead(caller, other, { refused: "NOT_ALLOWED" })
-        return failed("error", problem)
-      }
-      if (asked.mode === "session_detail" && asked.session_id === undefined)
-        return failed("error", "session_detail needs the session_id of a hit")
-      const { hits, ranked_by } = yield* recall.search({
-        ...asked,
-        agent: other ?? agent_id,
-        cross: other !== undefined,
-        payer: agent_id
-      })
-      if (other !== undefined) yield* auditRead(caller, other, { hits: hits.length })
-      return success(encodeAnswer({ hits: hits.map(cutFor(asked.query)), ranked_by }))
-    })
+    run: (input, caller) => Effect.provideContext(search(input, caller), context)
   })
 
   const unasked = makeHostTool({
@@ -141,7 +146,7 @@ export const memoryTools = Effect.gen(function* () {
     })
   })
 
-  return [search, unasked, upsert, remove]
+  return [searching, unasked, upsert, remove]
 })
 
 /** A call's id is its session's. */

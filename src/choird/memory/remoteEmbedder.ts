@@ -119,37 +119,66 @@ const retryAfter = Effect.fnUntraced(function* (headers: Headers.Headers) {
   return wait === undefined ? {} : { retry_after_ms: Math.min(wait, RETRY_AFTER_MS_MAX) }
 })
 
-/** The embedder of one model. Secrets are read for each request, so that a new one counts at once. */
-export const makeRemoteEmbedder = Effect.fnUntraced(function* (remote: RemoteModel) {
-  const client = yield* HttpClient.HttpClient
-  const config = yield* ConfigStore
-  const { dimensions, endpoint, model, provider, secret } = remote
-  const name = modelName(remote)
-  const known = knownEmbedding(model)
-  const bytes_max = EMBEDDING_BATCH_MAX * dimensions * BYTES_A_NUMBER + ANSWER_REST_BYTES_MAX
-  // A model that is not known takes the parameter if its vectors are too long without it.
-  let shortens = known?.shortens ?? false
-
-  const failed = (problem: string, rest: Partial<EmbeddingFailed> = {}) =>
+/** The failures of a model. */
+const failedBy =
+  (model: string) =>
+  (problem: string, rest: Partial<EmbeddingFailed> = {}) =>
     new EmbeddingFailed({
-      model: name,
+      model,
       problem,
       scope: rest.scope ?? "provider",
       passing: rest.passing ?? false,
       ...(rest.retry_after_ms === undefined ? {} : { retry_after_ms: rest.retry_after_ms })
     })
 
-  const refusal = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse, key: string) {
-    const { status } = response
-    const body = yield* readBody(response, ANSWER_REST_BYTES_MAX)
-    const words = errorMessage(body ?? "")?.replaceAll(/\s+/gu, " ") ?? ""
-    const safe = (key === "" ? words : words.replaceAll(key, "…")).slice(0, PROBLEM_CHARS_MAX)
-    return yield* failed(`it answered ${status}${safe === "" ? "" : `: ${safe}`}`, {
-      scope: ABOUT_TEXTS.has(status) ? "texts" : "provider",
-      passing: isPassing(status),
-      ...(isPassing(status) ? yield* retryAfter(response.headers) : {})
+/** The problem that a refused request had, in the provider's words without the key, and whether another one may succeed. */
+const refusalOf = Effect.fnUntraced(function* (response: HttpClientResponse.HttpClientResponse, key: string) {
+  const { status } = response
+  const body = yield* readBody(response, ANSWER_REST_BYTES_MAX)
+  const words = errorMessage(body ?? "")?.replaceAll(/\s+/gu, " ") ?? ""
+  const safe = (key === "" ? words : words.replaceAll(key, "…")).slice(0, PROBLEM_CHARS_MAX)
+  const rest = {
+    scope: ABOUT_TEXTS.has(status) ? "texts" : "provider",
+    passing: isPassing(status),
+    ...(isPassing(status) ? yield* retryAfter(response.headers) : {})
+  } as const
+  return [`it answered ${status}${safe === "" ? "" : `: ${safe}`}`, rest] as const
+})
+
+const requestOf = (
+  { dimensions, endpoint, model, provider }: RemoteModel,
+  key: string,
+  input: ReadonlyArray<string>,
+  shortens: boolean
+) =>
+  HttpClientRequest.post(`${endpoint.replace(/\/+$/u, "")}/embeddings`).pipe(
+    key === "" ? (same) => same : HttpClientRequest.bearerToken(key),
+    HttpClientRequest.bodyJsonUnsafe({
+      model: provider === "openrouter" ? routedEmbedding(model) : model,
+      input,
+      encoding_format: "float",
+      ...(shortens ? { dimensions } : {})
     })
-  })
+  )
+
+/** The use that an answer counts, or an estimate of it. @param price USD of a million tokens */
+const useOf = (usage: unknown, input: ReadonlyArray<string>, price: number): EmbeddingUse => {
+  const { cost_usd, input: counted } = openAiUsage(usage)
+  const tokens = counted > 0 ? counted : estimateTokens(input.reduce((sum, { length }) => sum + length, 0))
+  return { texts: input.length, tokens, cost_usd: cost_usd ?? (price * tokens) / 1e6 }
+}
+
+/** The embedder of one model. Secrets are read for each request, so that a new one counts at once. */
+export const makeRemoteEmbedder = Effect.fnUntraced(function* (remote: RemoteModel) {
+  const client = yield* HttpClient.HttpClient
+  const config = yield* ConfigStore
+  const { dimensions, endpoint, model, secret } = remote
+  const name = modelName(remote)
+  const failed = failedBy(name)
+  const known = knownEmbedding(model)
+  const bytes_max = EMBEDDING_BATCH_MAX * dimensions * BYTES_A_NUMBER + ANSWER_REST_BYTES_MAX
+  // A model that is not known takes the parameter if its vectors are too long without it.
+  let shortens = known?.shortens ?? false
 
   const send = Effect.fnUntraced(function* (input: ReadonlyArray<string>) {
     const key =
@@ -159,17 +188,8 @@ export const makeRemoteEmbedder = Effect.fnUntraced(function* (remote: RemoteMod
             yield* Effect.mapError(config.secret(secret), ({ hint, message }) => failed(`${message}: ${hint}`))
           )
     if (key !== "" && isInTheClear(endpoint)) return yield* failed(inTheClearText(endpoint))
-    const request = HttpClientRequest.post(`${endpoint.replace(/\/+$/u, "")}/embeddings`).pipe(
-      key === "" ? (same) => same : HttpClientRequest.bearerToken(key),
-      HttpClientRequest.bodyJsonUnsafe({
-        model: provider === "openrouter" ? routedEmbedding(model) : model,
-        input,
-        encoding_format: "float",
-        ...(shortens ? { dimensions } : {})
-      })
-    )
-    const response = yield* client.execute(request)
-    if (response.status < 200 || response.status > 299) return yield* refusal(response, key)
+    const response = yield* client.execute(requestOf(remote, key, input, shortens))
+    if (response.status < 200 || response.status > 299) return yield* failed(...(yield* refusalOf(response, key)))
     const body = yield* readBody(response, bytes_max)
     return body ?? (yield* failed(`its answer has more than ${bytes_max} bytes`))
   })
@@ -192,14 +212,7 @@ export const makeRemoteEmbedder = Effect.fnUntraced(function* (remote: RemoteMod
       answer = readAnswer(yield* ask(input), input.length, dimensions)
     }
     if ("problem" in answer) return yield* failed(answer.problem, { passing: answer.dimensions === undefined })
-    const { cost_usd, input: counted } = openAiUsage(answer.usage)
-    const tokens = counted > 0 ? counted : estimateTokens(input.reduce((sum, { length }) => sum + length, 0))
-    const use: EmbeddingUse = {
-      texts: input.length,
-      tokens,
-      cost_usd: cost_usd ?? ((known?.price ?? 0) * tokens) / 1e6
-    }
-    return { vectors: answer.vectors, use }
+    return { vectors: answer.vectors, use: useOf(answer.usage, input, known?.price ?? 0) }
   })
 
   return Embedder.of({

@@ -1,5 +1,6 @@
 /** A tool or a skill that an agent proposes for its own repository; choird makes the commit from the payload. */
 import { Context, Effect, Layer, Result } from "effect"
+import type { AgentId } from "#schema/Ids.ts"
 import { AgentViews } from "#src/choird/agents/AgentViews.ts"
 import { Images } from "#src/choird/images/Images.ts"
 import type { RepoFile } from "#src/choird/repos/Tree.ts"
@@ -70,6 +71,36 @@ const makeDraftCommit = Effect.gen(function* () {
   })
 })
 
+/** The gate's report on a proposed skill, for the person who decides; a failure says why the skill cannot run. */
+const judgeSkill = (
+  agent_id: AgentId,
+  { name, skill }: Extract<Proposal, { kind: "skill" }>,
+  {
+    current,
+    model,
+    runtime,
+    shared
+  }: {
+    readonly current: { readonly files: ReadonlyArray<RepoFile> }
+    readonly shared: { readonly files: ReadonlyArray<RepoFile> }
+    readonly model: Parameters<typeof pricedBounds>[1]
+    readonly runtime: Parameters<typeof capabilities>[0]
+  }
+): Result.Result<ReadonlyArray<string>, string> => {
+  const sources = skillSources(
+    { label: repoLabel({ global: true }), files: shared.files },
+    { label: repoLabel({ agent_id }), files: current.files },
+    capabilities(runtime)
+  )
+  const read = readSkill(name, JSON.stringify(skill.spec), sources)
+  if (Result.isFailure(read)) return Result.fail(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
+  const found = judge([...shared.files, ...current.files], sources.schemas, read.success, skill.spec)
+  const report = { ...found, bounds: pricedBounds(found.bounds, model) }
+  return report.grade === "rejected"
+    ? Result.fail(`the gate rejects the skill ${name}. ${reportLines(report).join("; ")}`)
+    : Result.succeed(reportLines(report).map(visibleLine))
+}
+
 const make = Effect.fnUntraced(function* () {
   const images = yield* Images
   const repos = yield* Repos
@@ -96,29 +127,18 @@ const make = Effect.fnUntraced(function* () {
     const { agent_id } = proposer
     const { current, files, isDraft, model, network, own, shared } = yield* look(proposer, proposal)
     const { calls_apart } = views.of(agent_id)
-    const judged: Array<string> = []
-    if (proposal.kind === "skill") {
-      const { name, skill } = proposal
-      const sources = skillSources(
-        { label: repoLabel({ global: true }), files: shared.files },
-        { label: repoLabel({ agent_id }), files: current.files },
-        capabilities(runtime)
-      )
-      const read = readSkill(name, JSON.stringify(skill.spec), sources)
-      if (Result.isFailure(read)) return yield* badProposal(`the skill ${name} cannot run. ${read.failure.join("; ")}`)
-      const found = judge([...shared.files, ...current.files], sources.schemas, read.success, skill.spec)
-      const report = { ...found, bounds: pricedBounds(found.bounds, model) }
-      if (report.grade === "rejected")
-        return yield* badProposal(`the gate rejects the skill ${name}. ${reportLines(report).join("; ")}`)
-      judged.push(...reportLines(report).map(visibleLine))
-    }
+    const judged =
+      proposal.kind === "skill"
+        ? judgeSkill(agent_id, proposal, { current, model, runtime, shared })
+        : Result.succeed([])
+    if (Result.isFailure(judged)) return yield* badProposal(judged.failure)
     const after = withFiles(current.files, files)
     const difference = yield* compare(runtime, agent_id, shared, current.files, after)
     const isGlobal = shared.files.some(({ path }) => path === files.at(-1)?.path)
     const facts = [
       ...(isDraft ? [] : pendingBuildText(yield* images.origin(agent_id), current)),
       ...(proposal.kind === "tool" ? toolFacts(proposal, isDraft, { runtime, network, calls_apart }) : []),
-      ...judged,
+      ...judged.success,
       ...nameFacts(shared.files, current.files, after),
       ...(isGlobal ? [`It replaces the global ${proposal.kind} of the same name.`] : [])
     ]

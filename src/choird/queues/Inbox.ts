@@ -1,5 +1,5 @@
 /** The messages of people: a row per message, written before it is acknowledged to the gateway (D6). */
-import { Clock, Context, Effect, Layer, type Stream } from "effect"
+import { Clock, Context, Effect, flow, Layer, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { AgentId, InboxId, ResourceName, SessionId } from "#schema/Ids.ts"
 import { type DatabaseAway, inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
@@ -26,6 +26,29 @@ export type Received =
   /** INBOX_PENDING_MAX messages wait already (R45). */
   | { readonly type: "full"; readonly pending: number }
 
+/** The readers of agents' messages, to be woken. */
+class Readers extends Context.Service<
+  Readers,
+  {
+    /** Wakes an agent's session, or those who wait until it has one. */
+    wake(agent_id: AgentId, session_id: SessionId | undefined): Effect.Effect<void>
+    /** Emits at once and then whenever an agent without a session is woken. */
+    wakes(agent_id: AgentId): Stream.Stream<void>
+  }
+>()("choir/choird/Inbox/Readers") {
+  static readonly layer = Layer.effect(
+    Readers,
+    Effect.gen(function* () {
+      const signals = yield* Signals
+      const { wake, wakes } = yield* makeNotifier
+      return Readers.of({
+        wake: (agent_id, session_id) => (session_id === undefined ? wake(agent_id) : signals.wake(session_id)),
+        wakes
+      })
+    })
+  )
+}
+
 /** Keeps the inbox and turns its rows into signals of the agent's active session. */
 export class Inbox extends Context.Service<
   Inbox,
@@ -51,110 +74,107 @@ export class Inbox extends Context.Service<
   static readonly layer = Layer.effect(
     Inbox,
     Effect.gen(function* () {
-      const onDatabase = yield* useDatabase
-      const { wakeReader, wakes } = yield* makeReaders
-
-      const store = Effect.fnUntraced(function* (message: Incoming) {
-        const { agent_id } = message
-        const earlier = yield* find(message)
-        if (earlier !== undefined) {
-          // A repeated message may mean that the answer to its commit was lost, also for choird; then no reader was woken.
-          yield* wakeReader(agent_id, yield* lockActiveSession(agent_id))
-          const { taken, ...place } = earlier
-          return { type: "queued", ...place, ...(taken ? { taken } : {}) } as const
-        }
-        const held = yield* heldOf(message)
-        if (held !== undefined && (yield* append(held, message))) {
-          yield* signal(agent_id)
-          return { type: "queued", inbox_id: held.inbox_id, position: 0 } as const
-        }
-        if (held !== undefined) yield* letGo(held.inbox_id)
-        const pending = yield* countPending(agent_id)
-        if (pending < INBOX_PENDING_MAX) {
-          const inbox_id = yield* insert(message)
-          yield* signal(agent_id)
-          return { type: "queued", inbox_id, position: pending } as const
-        }
-        if (held !== undefined) yield* signal(agent_id)
-        return { type: "full", pending } as const
-      })
-
-      /** Signals what waits for the agent, if it has a session, and wakes its reader. */
-      const signal = Effect.fnUntraced(function* (agent_id: AgentId) {
-        const session_id = yield* lockActiveSession(agent_id)
-        if (session_id !== undefined) yield* signalInbox(agent_id, session_id)
-        yield* wakeReader(agent_id, session_id)
-      })
-
-      const releaseAgent = Effect.fnUntraced(function* (agent_id: AgentId, ready: ReadonlyArray<ResourceName>) {
-        yield* lockAgent(agent_id)
-        const due = yield* rowsDue(ready, yield* Clock.currentTimeMillis, agent_id)
-        yield* Effect.forEach(due, ({ inbox_id }) => letGo(inbox_id), { discard: true })
-        for (const late of yield* overtaken(agent_id)) {
-          const stored = yield* store(correctionOf(late))
-          if (stored.type === "queued") yield* settleEdit(late.inbox_id)
-        }
-        yield* signal(agent_id)
-      })
-
-      const release = Effect.fnUntraced(function* (ready: ReadonlyArray<ResourceName>) {
-        const now_ms = yield* Clock.currentTimeMillis
-        const due = [...(yield* rowsDue(ready, now_ms)), ...(yield* overtaken())]
-        for (const agent_id of new Set(due.map((row) => row.agent_id)))
-          yield* inTransaction(releaseAgent(agent_id, ready))
-        const times = [yield* nextDue, (yield* isEditOpen) ? now_ms + EDIT_LOOK_MS : undefined]
-        return times.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)))
-      })
-
-      /** The session is locked before any row of the inbox, as where its events are stored. */
-      const edit = Effect.fnUntraced(function* (
-        message: Incoming
-      ): Effect.fn.Return<Edited, SqlError.SqlError, SqlClient.SqlClient> {
-        yield* lockAgent(message.agent_id)
-        const session_id = yield* lockActiveSession(message.agent_id)
-        const step = yield* editStep(message)
-        if (step.type === "replace") {
-          yield* replaceText(step, session_id)
-          yield* wakeReader(message.agent_id, session_id)
-          return "replaced"
-        }
-        if (step.type !== "correct") return step.type
-        const { corrects, text } = step
-        const received = yield* store({ ...message, text, corrects, attachments: [] })
-        return received.type === "full" ? "full" : "corrected"
-      })
-
-      /** All agents are locked first, in order, so that two gateways never wait for each other. */
-      const storeAll = Effect.fnUntraced(function* (messages: ReadonlyArray<Incoming>) {
-        const agents = [...new Set(messages.map(({ agent_id }) => agent_id))].sort()
-        yield* Effect.forEach(agents, (agent_id) => lockAgent(agent_id), { discard: true })
-        return yield* Effect.forEach(messages, store)
-      })
-
+      const useSql = yield* useDatabase
+      const readers = yield* Readers
+      const onDatabase = flow(useSql, Effect.provideService(Readers, readers))
       return Inbox.of({
         receive: Effect.fn("Inbox.receive")(function* (message) {
           const [received] = yield* inTransaction(storeAll([message]))
           return received ?? (yield* Effect.die(new Error("the message was not stored")))
         }, onDatabase),
         pending: (agent_id) => onDatabase(countPending(agent_id)),
-        wakes,
+        wakes: readers.wakes,
         receiveAll: Effect.fn("Inbox.receiveAll")((messages) => inTransaction(storeAll(messages)), onDatabase),
         edit: Effect.fn("Inbox.edit")((message) => inTransaction(edit(message)), onDatabase),
         release: Effect.fn("Inbox.release")(release, onDatabase)
       })
     })
-  )
+  ).pipe(Layer.provide(Readers.layer))
 }
 
-const makeReaders = Effect.gen(function* () {
-  const signals = yield* Signals
-  const { wake, wakes } = yield* makeNotifier
-  /** Wakes the agent's session, or the run that waits to start one, when the transaction is committed. */
-  const wakeReader = (agent_id: AgentId, session_id: SessionId | undefined) =>
-    Effect.flatMap(SqlClient.SqlClient, (sql) =>
-      sql.afterCommit(session_id === undefined ? wake(agent_id) : signals.wake(session_id))
-    )
-  return { wakeReader, wakes }
+/** Wakes the agent's session, or the run that waits to start one, when the transaction is committed. */
+const wakeReader = Effect.fnUntraced(function* (agent_id: AgentId, session_id: SessionId | undefined) {
+  const readers = yield* Readers
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.afterCommit(readers.wake(agent_id, session_id))
+})
+
+/** Stores a message once, as a row of its own or with the one that it joins. */
+const store = Effect.fnUntraced(function* (message: Incoming) {
+  const { agent_id } = message
+  const earlier = yield* find(message)
+  if (earlier !== undefined) {
+    // A repeated message may mean that the answer to its commit was lost, also for choird; then no reader was woken.
+    yield* wakeReader(agent_id, yield* lockActiveSession(agent_id))
+    const { taken, ...place } = earlier
+    return { type: "queued", ...place, ...(taken ? { taken } : {}) } as const
+  }
+  const held = yield* heldOf(message)
+  if (held !== undefined && (yield* append(held, message))) {
+    yield* signal(agent_id)
+    return { type: "queued", inbox_id: held.inbox_id, position: 0 } as const
+  }
+  if (held !== undefined) yield* letGo(held.inbox_id)
+  const pending = yield* countPending(agent_id)
+  if (pending < INBOX_PENDING_MAX) {
+    const inbox_id = yield* insert(message)
+    yield* signal(agent_id)
+    return { type: "queued", inbox_id, position: pending } as const
+  }
+  if (held !== undefined) yield* signal(agent_id)
+  return { type: "full", pending } as const
+})
+
+/** Signals what waits for the agent, if it has a session, and wakes its reader. */
+const signal = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const session_id = yield* lockActiveSession(agent_id)
+  if (session_id !== undefined) yield* signalInbox(agent_id, session_id)
+  yield* wakeReader(agent_id, session_id)
+})
+
+/** Lets go what is due of an agent, under its lock. */
+const releaseAgent = Effect.fnUntraced(function* (agent_id: AgentId, ready: ReadonlyArray<ResourceName>) {
+  yield* lockAgent(agent_id)
+  const due = yield* rowsDue(ready, yield* Clock.currentTimeMillis, agent_id)
+  yield* Effect.forEach(due, ({ inbox_id }) => letGo(inbox_id), { discard: true })
+  for (const late of yield* overtaken(agent_id)) {
+    const stored = yield* store(correctionOf(late))
+    if (stored.type === "queued") yield* settleEdit(late.inbox_id)
+  }
+  yield* signal(agent_id)
+})
+
+const release = Effect.fnUntraced(function* (ready: ReadonlyArray<ResourceName>) {
+  const now_ms = yield* Clock.currentTimeMillis
+  const due = [...(yield* rowsDue(ready, now_ms)), ...(yield* overtaken())]
+  for (const agent_id of new Set(due.map((row) => row.agent_id))) yield* inTransaction(releaseAgent(agent_id, ready))
+  const times = [yield* nextDue, (yield* isEditOpen) ? now_ms + EDIT_LOOK_MS : undefined]
+  return times.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)))
+})
+
+/** The session is locked before any row of the inbox, as where its events are stored. */
+const edit = Effect.fnUntraced(function* (
+  message: Incoming
+): Effect.fn.Return<Edited, SqlError.SqlError, Readers | SqlClient.SqlClient> {
+  yield* lockAgent(message.agent_id)
+  const session_id = yield* lockActiveSession(message.agent_id)
+  const step = yield* editStep(message)
+  if (step.type === "replace") {
+    yield* replaceText(step, session_id)
+    yield* wakeReader(message.agent_id, session_id)
+    return "replaced"
+  }
+  if (step.type !== "correct") return step.type
+  const { corrects, text } = step
+  const received = yield* store({ ...message, text, corrects, attachments: [] })
+  return received.type === "full" ? "full" : "corrected"
+})
+
+/** All agents are locked first, in order, so that two gateways never wait for each other. */
+const storeAll = Effect.fnUntraced(function* (messages: ReadonlyArray<Incoming>) {
+  const agents = [...new Set(messages.map(({ agent_id }) => agent_id))].sort()
+  yield* Effect.forEach(agents, (agent_id) => lockAgent(agent_id), { discard: true })
+  return yield* Effect.forEach(messages, store)
 })
 
 const countPending = Effect.fnUntraced(function* (agent_id: AgentId) {

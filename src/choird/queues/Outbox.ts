@@ -153,13 +153,9 @@ export class Outbox extends Context.Service<
   static readonly layer = Layer.effect(
     Outbox,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const onDatabase = yield* useDatabase
       const store = yield* ConfigStore
       const { wake, wakes } = yield* makeNotifier
-      /** A mark of a delivery counts only from the choird that has the database. */
-      const fenced = sql.withTransaction
-
       return Outbox.of({
         wake,
         wakes,
@@ -174,18 +170,8 @@ export class Outbox extends Context.Service<
           const dm = yield* inTransaction(insertNotice(config, notice))
           if (dm !== undefined) yield* wake(dm)
         }, onDatabase),
-        told: Effect.fn("Outbox.told")(function* (source_id) {
-          const rows = yield* sql`SELECT 1 FROM choir_control.outbox
-            WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`
-          return rows.length > 0
-        }, onDatabase),
-        mayRepeat: Effect.fn("Outbox.mayRepeat")(function* (gateway, { chat_id, message_id }) {
-          // Another bot behind the gateway counts from 1 again.
-          const [row] = yield* sql<{ readonly labelled: boolean }>`SELECT labelled FROM choir_control.outbox
-            WHERE sent_chat IS NOT NULL AND labelled IS NOT NULL AND gateway = ${gateway}
-              AND sent_chat = ${chat_id} AND sent_id = ${message_id} ORDER BY outbox_id DESC LIMIT 1`
-          return row?.labelled ?? true
-        }, onDatabase),
+        told: Effect.fn("Outbox.told")(wasTold, onDatabase),
+        mayRepeat: Effect.fn("Outbox.mayRepeat")(mayRepeat, onDatabase),
         undelivered: Effect.fn("Outbox.undelivered")(function* (dm, after) {
           return yield* readPage<Outgoing>(dm, after)
         }, onDatabase),
@@ -194,65 +180,107 @@ export class Outbox extends Context.Service<
         }, onDatabase),
         waiting: Effect.fn("Outbox.waiting")(readWaiting, onDatabase),
         filed: Effect.fn("Outbox.filed")(readFiled, onDatabase),
-        delivered: Effect.fn("Outbox.delivered")(function* (outbox_ids, sent) {
-          const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
-          const rows = yield* fenced(sql`UPDATE choir_control.outbox
-            SET delivered_at = now(), sent_id = ${sent?.message_id ?? null}, sent_chat = ${sent?.chat_id ?? null}
-            WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
-          return rows.length
-        }, onDatabase),
-        sentParts: Effect.fn("Outbox.sentParts")(function* (outbox_id, count, failure) {
-          yield* fenced(sql`UPDATE choir_control.outbox
-            SET sent_parts = ${count}, failure = coalesce(${failure?.slice(0, OUTBOX_FAILURE_CHARS_MAX) ?? null}, failure)
-            WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`)
-        }, onDatabase),
-        giveUp: Effect.fn("Outbox.giveUp")(function* (outbox_id, reason) {
-          const rows = yield* fenced(sql`UPDATE choir_control.outbox
-            SET failed_at = now(), failure = ${reason.slice(0, OUTBOX_FAILURE_CHARS_MAX)}
-            WHERE outbox_id = ${rowId(outbox_id) ?? 0n} AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
-          return rows.length > 0
-        }, onDatabase),
-        abandon: Effect.fn("Outbox.abandon")(function* (kept) {
-          const rows = yield* fenced(sql`UPDATE choir_control.outbox
-            SET failed_at = now(), failure = 'the DM is not in config.json any more'
-            WHERE delivered_at IS NULL AND failed_at IS NULL AND NOT (dm = ANY(${kept}::text[])) RETURNING 1`)
-          return rows.length
-        }, onDatabase),
-        undeliverable: onDatabase(sql<Undeliverable>`SELECT dm, count(*)::int AS count,
-            (array_agg(failure ORDER BY failed_at DESC, outbox_id DESC))[1] AS reason
-          FROM choir_control.outbox
-          WHERE failed_at > now() - make_interval(days => ${OUTBOX_FAILED_TOLD_DAYS})
-          GROUP BY dm ORDER BY dm`),
-        unread: Effect.gen(function* () {
-          const { config } = yield* store.current
-          const days = config.retention.unread_days
-          if (days === null) return []
-          const told_days = days - Math.min(OUTBOX_UNREAD_TOLD_DAYS, days / 2)
-          const before = daysBefore(yield* Clock.currentTimeMillis, told_days)
-          const rows = yield* sql<Omit<Unread, "since"> & { readonly since: Date }>`SELECT dm, count(*)::int AS count,
-              min(created_at) AS since
-            FROM choir_control.outbox
-            WHERE delivered_at IS NULL AND failed_at IS NULL AND gateway = ANY(${consolesOf(config)}::text[])
-              AND created_at < ${before}::timestamptz
-            GROUP BY dm ORDER BY dm`
-          return rows.map((row) => ({ ...row, since: row.since.toISOString() }))
-        }).pipe(onDatabase),
+        delivered: Effect.fn("Outbox.delivered")(markDelivered, onDatabase),
+        sentParts: Effect.fn("Outbox.sentParts")(markSentParts, onDatabase),
+        giveUp: Effect.fn("Outbox.giveUp")(giveUp, onDatabase),
+        abandon: Effect.fn("Outbox.abandon")(abandon, onDatabase),
+        undeliverable: onDatabase(undeliverable),
+        unread: Effect.flatMap(store.current, ({ config }) => onDatabase(unreadAtConsoles(config))),
         crowded: onDatabase(crowds),
-        withFiles: onDatabase(
-          Effect.map(
-            sql<{ readonly outbox_id: string }>`SELECT outbox_id::text FROM choir_control.outbox
-              WHERE delivered_at IS NULL AND failed_at IS NULL AND form -> 'files' IS NOT NULL`,
-            (rows) => rows.map(({ outbox_id }) => outbox_id)
-          )
-        ),
-        failed: Effect.fn("Outbox.failed")(function* (outbox_id) {
-          yield* sql`UPDATE choir_control.outbox SET attempts = attempts + 1
-            WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
-        }, onDatabase)
+        withFiles: onDatabase(withFiles),
+        failed: Effect.fn("Outbox.failed")(countFailure, onDatabase)
       })
     })
   )
 }
+
+/** Whether a message of choird's own with this source was stored. */
+const wasTold = Effect.fnUntraced(function* (source_id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`SELECT 1 FROM choir_control.outbox
+    WHERE source = 'choird' AND source_id = ${source_id} AND part = 0`
+  return rows.length > 0
+})
+
+const mayRepeat = Effect.fnUntraced(function* (gateway: ResourceName, { chat_id, message_id }: SentAs) {
+  const sql = yield* SqlClient.SqlClient
+  // Another bot behind the gateway counts from 1 again.
+  const [row] = yield* sql<{ readonly labelled: boolean }>`SELECT labelled FROM choir_control.outbox
+    WHERE sent_chat IS NOT NULL AND labelled IS NOT NULL AND gateway = ${gateway}
+      AND sent_chat = ${chat_id} AND sent_id = ${message_id} ORDER BY outbox_id DESC LIMIT 1`
+  return row?.labelled ?? true
+})
+
+/** A mark of a delivery counts only from the choird that has the database. */
+const fenced = inTransaction
+
+const markDelivered = Effect.fnUntraced(function* (outbox_ids: ReadonlyArray<string>, sent?: SentAs) {
+  const sql = yield* SqlClient.SqlClient
+  const ids = outbox_ids.map(rowId).filter((id) => id !== undefined)
+  const rows = yield* fenced(sql`UPDATE choir_control.outbox
+    SET delivered_at = now(), sent_id = ${sent?.message_id ?? null}, sent_chat = ${sent?.chat_id ?? null}
+    WHERE outbox_id = ANY(${ids}::bigint[]) AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
+  return rows.length
+})
+
+const markSentParts = Effect.fnUntraced(function* (outbox_id: string, count: number, failure?: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* fenced(sql`UPDATE choir_control.outbox
+    SET sent_parts = ${count}, failure = coalesce(${failure?.slice(0, OUTBOX_FAILURE_CHARS_MAX) ?? null}, failure)
+    WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`)
+})
+
+const giveUp = Effect.fnUntraced(function* (outbox_id: string, reason: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* fenced(sql`UPDATE choir_control.outbox
+    SET failed_at = now(), failure = ${reason.slice(0, OUTBOX_FAILURE_CHARS_MAX)}
+    WHERE outbox_id = ${rowId(outbox_id) ?? 0n} AND delivered_at IS NULL AND failed_at IS NULL RETURNING 1`)
+  return rows.length > 0
+})
+
+const abandon = Effect.fnUntraced(function* (kept: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* fenced(sql`UPDATE choir_control.outbox
+    SET failed_at = now(), failure = 'the DM is not in config.json any more'
+    WHERE delivered_at IS NULL AND failed_at IS NULL AND NOT (dm = ANY(${kept}::text[])) RETURNING 1`)
+  return rows.length
+})
+
+const countFailure = Effect.fnUntraced(function* (outbox_id: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE choir_control.outbox SET attempts = attempts + 1 WHERE outbox_id = ${rowId(outbox_id) ?? 0n}`
+})
+
+const undeliverable = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<Undeliverable>`SELECT dm, count(*)::int AS count,
+      (array_agg(failure ORDER BY failed_at DESC, outbox_id DESC))[1] AS reason
+    FROM choir_control.outbox
+    WHERE failed_at > now() - make_interval(days => ${OUTBOX_FAILED_TOLD_DAYS})
+    GROUP BY dm ORDER BY dm`
+})
+
+const unreadAtConsoles = Effect.fnUntraced(function* (config: Config) {
+  const days = config.retention.unread_days
+  if (days === null) return []
+  const sql = yield* SqlClient.SqlClient
+  const told_days = days - Math.min(OUTBOX_UNREAD_TOLD_DAYS, days / 2)
+  const before = daysBefore(yield* Clock.currentTimeMillis, told_days)
+  const rows = yield* sql<Omit<Unread, "since"> & { readonly since: Date }>`SELECT dm, count(*)::int AS count,
+      min(created_at) AS since
+    FROM choir_control.outbox
+    WHERE delivered_at IS NULL AND failed_at IS NULL AND gateway = ANY(${consolesOf(config)}::text[])
+      AND created_at < ${before}::timestamptz
+    GROUP BY dm ORDER BY dm`
+  return rows.map((row) => ({ ...row, since: row.since.toISOString() }))
+})
+
+const withFiles = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly outbox_id: string }>`SELECT outbox_id::text FROM choir_control.outbox
+    WHERE delivered_at IS NULL AND failed_at IS NULL AND form -> 'files' IS NOT NULL`
+  return rows.map(({ outbox_id }) => outbox_id)
+})
 
 /** The gateways at which a message waits until somebody opens them, however long that takes. */
 export const consolesOf = (config: Pick<Config, "gateways">): ReadonlyArray<string> =>

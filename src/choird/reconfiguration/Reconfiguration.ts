@@ -163,10 +163,39 @@ const numbers = ({ applied, pending, previous, version }: ApplyReport) => ({
   pending: pending.map(({ path }) => path)
 })
 
-const make = Effect.fnUntraced(function* () {
+/** The files of the home, checked with the repositories, which each agent reads by the identity that it has now. */
+const loadFiles = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
   const lifecycle = yield* Lifecycle
-  const repos = yield* Repos
   const runtime = yield* ContainerRuntime
+  const { home } = yield* ConfigStore
+  const views = yield* lifecycle.list
+  const bound = new Map(views.map(({ agent_id, bindings }) => [agent_id, bindings?.git_identity]))
+  return yield* loadHome(home, progress, runtime.type, bound)
+})
+
+/** Puts the keys of secrets.json into effect, also for a configuration that is staged. */
+const applySecrets = Effect.fnUntraced(function* (who: string, staged: Ref.Ref<Staged | undefined>) {
+  const store = yield* ConfigStore
+  const versions = yield* ConfigVersions
+  const secrets = yield* Effect.mapError(loadSecrets(store.home), fromConfigRefused)
+  const changed = changedSecrets(yield* store.secrets, secrets)
+  yield* versions.commit({ action: "secret apply", who }, () => Effect.succeed({ secrets }))
+  yield* Ref.update(staged, (target) => (target?.secrets === undefined ? target : { ...target, secrets }))
+  const { config, version } = yield* store.current
+  const pending = secretRows(config, changed).filter((row) => row.class === "restart-required")
+  return { version, changed, pending } satisfies SecretReport
+})
+
+const make = Effect.fnUntraced(function* () {
+  const provide = Effect.provideContext(
+    Context.pick(
+      ConfigStore,
+      ConfigVersions,
+      ContainerRuntime,
+      Lifecycle,
+      Repos
+    )(yield* Effect.context<ConfigStore | ConfigVersions | ContainerRuntime | Lifecycle | Repos>())
+  )
   const store = yield* ConfigStore
   const versions = yield* ConfigVersions
   const alone = yield* makeAlone
@@ -175,11 +204,12 @@ const make = Effect.fnUntraced(function* () {
   const { changesOf, staged, activate, target } = yield* makeStaging
   const plans = yield* makePlans(changesOf)
 
+  /** A version with a row is finished: kept as the last good one and audited, even if nobody waits any more. */
+  const finished: typeof audited = (who, action, doing, detail) =>
+    Effect.uninterruptible(audited(who, action, alone(doing), detail))
+
   const load = Effect.fnUntraced(function* (progress: (step: string) => Effect.Effect<void>) {
-    const views = yield* lifecycle.list
-    const bound = new Map(views.map(({ agent_id, bindings }) => [agent_id, bindings?.git_identity]))
-    const home = yield* Effect.provideService(loadHome(store.home, progress, runtime.type, bound), Repos, repos)
-    const { loaded, warnings, ...target } = home
+    const { loaded, warnings, ...target } = yield* provide(loadFiles(progress))
     const sent = newServers((yield* store.current).config, target.config)
     yield* Ref.set(staged, target)
     yield* plans.forget
@@ -197,44 +227,30 @@ const make = Effect.fnUntraced(function* () {
     return report
   })
 
-  const applySecrets = Effect.fnUntraced(function* (who: string) {
-    const secrets = yield* Effect.mapError(loadSecrets(store.home), fromConfigRefused)
-    const changed = changedSecrets(yield* store.secrets, secrets)
-    yield* versions.commit({ action: "secret apply", who }, () => Effect.succeed({ secrets }))
-    yield* Ref.update(staged, (target) => (target?.secrets === undefined ? target : { ...target, secrets }))
-    const { config, version } = yield* store.current
-    const pending = secretRows(config, changed).filter((row) => row.class === "restart-required")
-    return { version, changed, pending } satisfies SecretReport
-  })
-
   return Reconfiguration.of({
     load: Effect.fn("Reconfiguration.load")((who, progress) =>
       audited(who, "config.load", alone(load(progress)), ({ changes, repos }) => ({ changes: changes.length, repos }))
     ),
     diff: Effect.flatMap(Ref.get(staged), (target) => changesOf(target)),
-    // A version with a row is finished: kept as the last good one and audited, even if nobody waits any more.
     apply: Effect.fn("Reconfiguration.apply")((who) => {
       const doing = Effect.flatMap(target, (target) => activate({ action: "apply", who }, target))
-      return Effect.uninterruptible(audited(who, "config.apply", alone(doing), numbers))
+      return finished(who, "config.apply", doing, numbers)
     }),
     plan: alone(Effect.flatMap(target, plans.make)),
     applyPlan: Effect.fn("Reconfiguration.applyPlan")((who, plan) =>
-      Effect.uninterruptible(audited(who, "config.apply", alone(applyPlan(who, plan)), numbers))
+      finished(who, "config.apply", applyPlan(who, plan), numbers)
     ),
     rollback: Effect.fn("Reconfiguration.rollback")((who, version) => {
       const back = Effect.flatMap(contentOf(version), (config) =>
         activate({ action: "rollback", who }, { config }, { always: true })
       )
-      const doing = audited(who, "config.rollback", alone(back), (done) => ({ to: version, ...numbers(done) }))
-      return Effect.uninterruptible(doing)
+      return finished(who, "config.rollback", back, (done) => ({ to: version, ...numbers(done) }))
     }),
     applySecrets: Effect.fn("Reconfiguration.applySecrets")((who) =>
-      Effect.uninterruptible(
-        audited(who, "secret.apply", alone(applySecrets(who)), ({ changed, version }) => ({
-          version,
-          names: changed.map(({ name }) => name)
-        }))
-      )
+      finished(who, "secret.apply", provide(applySecrets(who, staged)), ({ changed, version }) => ({
+        version,
+        names: changed.map(({ name }) => name)
+      }))
     ),
     history: versions.history,
     version: Effect.fn("Reconfiguration.version")(contentOf)

@@ -71,29 +71,14 @@ export class Git extends Context.Service<
   static readonly layer = Layer.effect(
     Git,
     Effect.gen(function* () {
-      const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-      const fs = yield* FileSystem.FileSystem
-      const context = Context.make(ChildProcessSpawner.ChildProcessSpawner, spawner).pipe(
-        Context.add(FileSystem.FileSystem, fs)
+      const provide = Effect.provideContext(
+        Context.pick(
+          ChildProcessSpawner.ChildProcessSpawner,
+          FileSystem.FileSystem
+        )(yield* Effect.context<ChildProcessSpawner.ChildProcessSpawner | FileSystem.FileSystem>())
       )
-      const run = (call: GitCall) => Effect.provideContext(runGit(call), context)
-      const remote = (source: CheckedSource, call: GitCall) => Effect.provideContext(callRemote(source, call), context)
-      const tree = Effect.fn("Git.tree")(function* (gitDir: string, commit: CommitId, label: string) {
-        const listing = yield* run({
-          gitDir,
-          args: ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
-          outputBytesMax: LISTING_BYTES_MAX
-        }).pipe(
-          Effect.catchIf(
-            (error) => error._tag === "GitFailed" && error.kind === "output",
-            () => Effect.fail(badRepository([{ repo: label, path: "(all files)", reason: "the tree is too large" }]))
-          )
-        )
-        const entries = parseTree(listing)
-        if (entries === undefined) return yield* unreadable("ls-tree")
-        const problems = treeProblems(label, entries)
-        return problems.length > 0 ? yield* badRepository(problems) : entries
-      })
+      const run = (call: GitCall) => provide(runGit(call))
+      const remote = (source: CheckedSource, call: GitCall) => provide(callRemote(source, call))
       return Git.of({
         init: Effect.fn("Git.init")((path) =>
           Effect.asVoid(run({ args: ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", path] }))
@@ -128,9 +113,9 @@ export class Git extends Context.Service<
           )
         ),
         uncommitted: Effect.fn("Git.uncommitted")((repo, source, commit) =>
-          Effect.provideContext(countUncommitted(repo, source, commit), context)
+          provide(countUncommitted(repo, source, commit))
         ),
-        tree,
+        tree: (gitDir, commit, label) => provide(readTree(gitDir, commit, label)),
         paths: Effect.fn("Git.paths")(function* (gitDir, commit) {
           const args = ["ls-tree", "-r", "-z", "--full-tree", "--name-only", commit]
           return paths(yield* run({ gitDir, args, outputBytesMax: LISTING_BYTES_MAX }))
@@ -141,28 +126,7 @@ export class Git extends Context.Service<
             Effect.catchTag("GitFailed", () => Effect.undefined)
           )
         ),
-        files: Effect.fn("Git.files")(function* (gitDir, commit, label, wanted = {}) {
-          const entries = yield* tree(gitDir, commit, label)
-          const ids = [...new Set(entries.map(({ id }) => id))]
-          const call = {
-            gitDir,
-            args: ["cat-file", "--batch"],
-            timeoutMs: GIT_READ_TIMEOUT_MS,
-            stdin: Buffer.from(ids.map((id) => `${id}\n`).join(""))
-          }
-          const blobs = yield* readGit(call, (output) =>
-            Effect.provideContext(readBlobs(output, entries, wanted), context)
-          ).pipe(
-            Effect.provideContext(context),
-            Effect.catchTag("UnreadableBlobs", () => Effect.fail(unreadable("cat-file")))
-          )
-          return yield* Effect.forEach(entries, ({ id, path, mode }) => {
-            const bytes = blobs.get(id)
-            return bytes === undefined
-              ? Effect.fail(unreadable("cat-file"))
-              : Effect.succeed({ path, executable: mode === "100755", bytes })
-          })
-        })
+        files: (gitDir, commit, label, wanted) => provide(readFiles(gitDir, commit, label, wanted))
       })
     })
   )
@@ -188,6 +152,52 @@ const parseRefs = (output: Uint8Array) =>
         return isCommit(commit) ? [[name, commit] as const] : []
       })
   )
+
+/** The checked entries of a commit's tree. */
+const readTree = Effect.fn("Git.tree")(function* (gitDir: string, commit: CommitId, label: string) {
+  const listing = yield* runGit({
+    gitDir,
+    args: ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
+    outputBytesMax: LISTING_BYTES_MAX
+  }).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "GitFailed" && error.kind === "output",
+      () => Effect.fail(badRepository([{ repo: label, path: "(all files)", reason: "the tree is too large" }]))
+    )
+  )
+  const entries = parseTree(listing)
+  if (entries === undefined) return yield* unreadable("ls-tree")
+  const problems = treeProblems(label, entries)
+  return problems.length > 0 ? yield* badRepository(problems) : entries
+})
+/** The files of a commit, their contents in memory or where they are wanted. */
+const readFiles = Effect.fn("Git.files")(function* (
+  gitDir: string,
+  commit: CommitId,
+  label: string,
+  wanted: Wanted = {}
+) {
+  const fs = yield* FileSystem.FileSystem
+  const entries = yield* readTree(gitDir, commit, label)
+  const ids = [...new Set(entries.map(({ id }) => id))]
+  const call = {
+    gitDir,
+    args: ["cat-file", "--batch"],
+    timeoutMs: GIT_READ_TIMEOUT_MS,
+    stdin: Buffer.from(ids.map((id) => `${id}\n`).join(""))
+  }
+  const blobs = yield* Effect.catchTag(
+    readGit(call, (output) => Effect.provideService(readBlobs(output, entries, wanted), FileSystem.FileSystem, fs)),
+    "UnreadableBlobs",
+    () => Effect.fail(unreadable("cat-file"))
+  )
+  return yield* Effect.forEach(entries, ({ id, path, mode }) => {
+    const bytes = blobs.get(id)
+    return bytes === undefined
+      ? Effect.fail(unreadable("cat-file"))
+      : Effect.succeed({ path, executable: mode === "100755", bytes })
+  })
+})
 
 const IMAGE_PATHS = ["tools", "skills", "identity", ...Object.values(DOCKERFILES)]
 

@@ -88,6 +88,63 @@ const RECEIVE_PACK = [
 
 const BRANCH_REF = "refs/choir/branch"
 
+/** The object that git names in its answer. */
+const oid = Effect.fnUntraced(function* (command: string, output: Uint8Array) {
+  const id = Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim())
+  if (Option.isSome(id)) return id.value
+  return yield* new GitFailed({ command, kind: "output", exit_code: 0, reason: "unexpected output from git" })
+})
+
+/** The commits between two, a line each, where one is an ancestor of the other. */
+const listAhead = Effect.fn("GitWork.ahead")(function* (repo: string, base: CommitId, commit: CommitId) {
+  const isAncestor = yield* runGit({ gitDir: repo, args: ["merge-base", "--is-ancestor", base, commit] }).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      (error) => error._tag === "GitFailed" && error.kind === "exit",
+      () => Effect.succeed(false)
+    )
+  )
+  if (!isAncestor) return Option.none()
+  const args = ["log", "--no-decorate", "--no-show-signature", "--format=%H %an: %s", `${base}..${commit}`, "--"]
+  const listed = Buffer.from(yield* runGit({ gitDir: repo, args })).toString("utf8")
+  return Option.some(
+    listed
+      .split("\n")
+      .filter((line) => line !== "")
+      .map(shownPath)
+  )
+})
+
+/** Makes a commit with an index of its own, which no work tree needs. */
+const makeCommit = Effect.fn("GitWork.commit")(function* (
+  repo: string,
+  { date, files, identity, message, parent, removed = [] }: CommitDraft
+) {
+  const env = {
+    GIT_INDEX_FILE: `${repo}/choir-index`,
+    GIT_AUTHOR_NAME: identity.name,
+    GIT_AUTHOR_EMAIL: identity.email,
+    GIT_AUTHOR_DATE: date,
+    GIT_COMMITTER_NAME: identity.name,
+    GIT_COMMITTER_EMAIL: identity.email,
+    GIT_COMMITTER_DATE: date
+  }
+  const call = (args: ReadonlyArray<string>, stdin: string | Uint8Array = "") =>
+    runGit({ gitDir: repo, args, env, stdin: Buffer.from(stdin) })
+  yield* call(["read-tree", parent])
+  const entries = yield* Effect.forEach(
+    files,
+    Effect.fnUntraced(function* ({ bytes, executable, path }) {
+      const id = yield* oid("hash-object", yield* call(["hash-object", "-w", "--stdin"], bytes))
+      return `${executable ? "100755" : "100644"} ${id}\t${path}\0`
+    })
+  )
+  const gone = removed.map((path) => `0 ${parent}\t${path}\0`)
+  yield* call(["update-index", "-z", "--index-info"], [...gone, ...entries].join(""))
+  const tree = yield* oid("write-tree", yield* call(["write-tree"]))
+  return yield* oid("commit-tree", yield* call(["commit-tree", tree, "-p", parent, "-F", "-"], message))
+})
+
 const make = Effect.fnUntraced(function* () {
   const git = yield* Git
   const fs = yield* FileSystem.FileSystem
@@ -95,14 +152,9 @@ const make = Effect.fnUntraced(function* () {
     ChildProcessSpawner.ChildProcessSpawner,
     yield* ChildProcessSpawner.ChildProcessSpawner
   ).pipe(Context.add(FileSystem.FileSystem, fs))
-  const run = (call: GitCall) => Effect.provideContext(runGit(call), context)
-  const remote = (source: CheckedSource, call: GitCall) => Effect.provideContext(callRemote(source, call), context)
-
-  const oid = Effect.fnUntraced(function* (command: string, output: Uint8Array) {
-    const id = Schema.decodeOption(CommitId)(Buffer.from(output).toString("latin1").trim())
-    if (Option.isSome(id)) return id.value
-    return yield* new GitFailed({ command, kind: "output", exit_code: 0, reason: "unexpected output from git" })
-  })
+  const provide = Effect.provideContext(context)
+  const run = (call: GitCall) => provide(runGit(call))
+  const remote = (source: CheckedSource, call: GitCall) => provide(callRemote(source, call))
 
   const head = Effect.fn("GitWork.head")(function* (repo: string, source: CheckedSource) {
     const { commit, name } = yield* git.lookup(repo, source)
@@ -128,52 +180,11 @@ const make = Effect.fnUntraced(function* () {
       yield* remote(source, { gitDir: repo, args })
       return yield* oid("rev-parse", yield* run({ gitDir: repo, args: ["rev-parse", "--verify", BRANCH_REF] }))
     }),
-    ahead: Effect.fn("GitWork.ahead")(function* (repo, base, commit) {
-      const isAncestor = yield* run({ gitDir: repo, args: ["merge-base", "--is-ancestor", base, commit] }).pipe(
-        Effect.as(true),
-        Effect.catchIf(
-          (error) => error._tag === "GitFailed" && error.kind === "exit",
-          () => Effect.succeed(false)
-        )
-      )
-      if (!isAncestor) return Option.none()
-      const args = ["log", "--no-decorate", "--no-show-signature", "--format=%H %an: %s", `${base}..${commit}`, "--"]
-      const listed = Buffer.from(yield* run({ gitDir: repo, args })).toString("utf8")
-      return Option.some(
-        listed
-          .split("\n")
-          .filter((line) => line !== "")
-          .map(shownPath)
-      )
-    }),
+    ahead: (repo, base, commit) => provide(listAhead(repo, base, commit)),
     tree: Effect.fn("GitWork.tree")(function* (repo, commit) {
       return yield* oid("rev-parse", yield* run({ gitDir: repo, args: ["rev-parse", "--verify", `${commit}^{tree}`] }))
     }),
-    commit: Effect.fn("GitWork.commit")(function* (repo, { date, files, identity, message, parent, removed = [] }) {
-      const env = {
-        GIT_INDEX_FILE: `${repo}/choir-index`,
-        GIT_AUTHOR_NAME: identity.name,
-        GIT_AUTHOR_EMAIL: identity.email,
-        GIT_AUTHOR_DATE: date,
-        GIT_COMMITTER_NAME: identity.name,
-        GIT_COMMITTER_EMAIL: identity.email,
-        GIT_COMMITTER_DATE: date
-      }
-      const call = (args: ReadonlyArray<string>, stdin: string | Uint8Array = "") =>
-        run({ gitDir: repo, args, env, stdin: Buffer.from(stdin) })
-      yield* call(["read-tree", parent])
-      const entries = yield* Effect.forEach(
-        files,
-        Effect.fnUntraced(function* ({ bytes, executable, path }) {
-          const id = yield* oid("hash-object", yield* call(["hash-object", "-w", "--stdin"], bytes))
-          return `${executable ? "100755" : "100644"} ${id}\t${path}\0`
-        })
-      )
-      const gone = removed.map((path) => `0 ${parent}\t${path}\0`)
-      yield* call(["update-index", "-z", "--index-info"], [...gone, ...entries].join(""))
-      const tree = yield* oid("write-tree", yield* call(["write-tree"]))
-      return yield* oid("commit-tree", yield* call(["commit-tree", tree, "-p", parent, "-F", "-"], message))
-    }),
+    commit: (repo, draft) => provide(makeCommit(repo, draft)),
     push: Effect.fn("GitWork.push")(function* (repo, source, commit) {
       const local = source.transport === "file" ? [`--receive-pack=${RECEIVE_PACK}`] : []
       const args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", ...local, "--", source.url]

@@ -88,33 +88,32 @@ export class DiskGuard extends Context.Service<
   )
 }
 
-const make = Effect.gen(function* () {
-  const audit = yield* Audit
-  const config = yield* ConfigStore
-  const disk = yield* Disk
-  const holders = yield* DiskHolders
-  const lifecycle = yield* Lifecycle
-  const outbox = yield* Outbox
-  const scope = yield* Effect.scope
-  const usage = yield* WorkspaceUsage
-  const paused = new Map<AgentId, AgentView>()
-  const one = yield* Semaphore.make(1)
-  let status: Found | undefined
+/** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
+const tell = Effect.fnUntraced(
+  function* ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) {
+    const outbox = yield* Outbox
+    if (bindings === null) return
+    const source_id = `disk:${what}:${agent_id}:${yield* Clock.currentTimeMillis}`
+    yield* outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text })
+  },
+  Effect.catchCause((cause) => Effect.logWarning("notification failed", cause))
+)
 
-  /** Tells the person. A failure, as of a database without room, is only logged: `status` has the same news. */
-  const tell = ({ agent_id, bindings }: AgentView, what: "paused" | "woken", text: string) =>
-    Effect.gen(function* () {
-      if (bindings === null) return
-      const source_id = `disk:${what}:${agent_id}:${yield* Clock.currentTimeMillis}`
-      yield* outbox.notify({ agent_id, dms: boundDms(bindings), source_id, text })
-    }).pipe(Effect.catchCause((cause) => Effect.logWarning("notification failed", cause)))
+/** The agents that are paused until the disk has space again. */
+const makePaused = Effect.gen(function* () {
+  const audit = yield* Audit
+  const lifecycle = yield* Lifecycle
+  const provide = Effect.provideService(Outbox, yield* Outbox)
+  const paused = new Map<AgentId, AgentView>()
 
   const pause = Effect.fnUntraced(function* (view: AgentView, reason: string) {
     const { agent_id } = view
-    yield* tell(
-      view,
-      "paused",
-      "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I will then continue on my own; you can keep sending me messages."
+    yield* provide(
+      tell(
+        view,
+        "paused",
+        "I am pausing: the disk that I work on is almost full. My operator has to make room (choirctl prune). I will then continue on my own; you can keep sending me messages."
+      )
     )
     if (!(yield* lifecycle.pause(agent_id, reason))) return
     paused.set(agent_id, view)
@@ -128,12 +127,31 @@ const make = Effect.gen(function* () {
     if (Result.isFailure(woken)) return yield* Effect.logError(`${agent_id} was not woken: ${woken.failure.message}`)
     if (!woken.success) return
     yield* audit.record({ who: "choird", action: "agent.wake", agent_id, detail: {} })
-    yield* tell(view, "woken", "There is space on the disk again, and I am continuing.")
+    yield* provide(tell(view, "woken", "There is space on the disk again, and I am continuing."))
   })
+
+  return {
+    has: ({ agent_id }: AgentView) => paused.has(agent_id),
+    all: () => [...paused.values()],
+    pause,
+    wake
+  }
+})
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
+  const disk = yield* Disk
+  const holders = yield* DiskHolders
+  const lifecycle = yield* Lifecycle
+  const scope = yield* Effect.scope
+  const usage = yield* WorkspaceUsage
+  const paused = yield* makePaused
+  const one = yield* Semaphore.make(1)
+  let status: Found | undefined
 
   const counting = Effect.catchCause(usage.look, (cause) => Effect.logWarning("measuring the workspaces failed", cause))
   const first = (running: ReadonlyArray<AgentView>, { lacks }: Found) =>
-    Effect.map(holders.holdersOf([...running, ...paused.values()]), (held) =>
+    Effect.map(holders.holdersOf([...running, ...paused.all()]), (held) =>
       lacks.flatMap((what) => firstToPause(held, what).map(({ view }) => view))
     )
 
@@ -145,10 +163,10 @@ const make = Effect.gen(function* () {
       // The agent that filled the disk did so after the last count.
       yield* Effect.forkIn(logDeath("the measuring of workspaces")(counting), scope)
     }
-    const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view.agent_id))
+    const running = (yield* lifecycle.list).filter((view) => view.status === "running" && !paused.has(view))
     const chosen = new Set(isForAll(now) ? running : yield* first(running, now))
-    const unpaused = [...chosen].filter(({ agent_id }) => !paused.has(agent_id))
-    yield* Effect.forEach(unpaused, (view) => pause(view, reason), { concurrency: "unbounded", discard: true })
+    const unpaused = [...chosen].filter((view) => !paused.has(view))
+    yield* Effect.forEach(unpaused, (view) => paused.pause(view, reason), { concurrency: "unbounded", discard: true })
   })
 
   const look = Effect.gen(function* () {
@@ -162,7 +180,7 @@ const make = Effect.gen(function* () {
     if (!wasLow) return
     yield* lifecycle.hold(undefined)
     yield* Effect.logInfo(`the disk has space again: ${bytesText(space.free_bytes)} free`)
-    yield* Effect.forEach([...paused.values()], wake, { concurrency: "unbounded", discard: true })
+    yield* Effect.forEach(paused.all(), paused.wake, { concurrency: "unbounded", discard: true })
   }).pipe(one.withPermit)
 
   yield* look.pipe(

@@ -173,6 +173,27 @@ const sweep = (left: Set<string>): Effect.Effect<void> =>
     { discard: true }
   )
 
+/** Removes a group; one that cannot be removed in time joins those that were left behind. */
+const removeFolder = (folder: string, left: Set<string>) =>
+  Effect.sync(() => existsSync(folder)).pipe(
+    Effect.andThen((there) =>
+      there
+        ? Effect.try({ try: () => rmdirSync(folder), catch: (cause) => new CgroupError({ file: folder, cause }) })
+        : Effect.void
+    ),
+    // The kernel empties a group a moment after its last process is gone.
+    Effect.retry({ schedule: Schedule.spaced(CONTAINER_GONE_POLL_MS) }),
+    Effect.interruptible,
+    Effect.timeout(CONTAINER_GONE_MS_MAX),
+    Effect.catch(() => {
+      left.add(folder)
+      return Effect.logWarning(`the control group ${folder} is still in use and stays until its processes are gone`)
+    })
+  )
+
+const write = (file: string, text: string) =>
+  Effect.try({ try: () => writeFileSync(file, text), catch: (cause) => new CgroupError({ file, cause }) })
+
 /** @param left the folders of groups that could not be removed in time. */
 const make = (
   parents: ReadonlyArray<GroupParent>,
@@ -191,26 +212,8 @@ const make = (
     return [...pids]
   })
 
-  const removeFolder = (folder: string) =>
-    Effect.sync(() => existsSync(folder)).pipe(
-      Effect.andThen((there) =>
-        there
-          ? Effect.try({ try: () => rmdirSync(folder), catch: (cause) => new CgroupError({ file: folder, cause }) })
-          : Effect.void
-      ),
-      // The kernel empties a group a moment after its last process is gone.
-      Effect.retry({ schedule: Schedule.spaced(CONTAINER_GONE_POLL_MS) }),
-      Effect.interruptible,
-      Effect.timeout(CONTAINER_GONE_MS_MAX),
-      Effect.catch(() => {
-        left.add(folder)
-        return Effect.logWarning(`the control group ${folder} is still in use and stays until its processes are gone`)
-      })
-    )
-  const remove = (name: CgroupName) => Effect.forEach(folders(name), removeFolder, { discard: true })
-
-  const write = (file: string, text: string) =>
-    Effect.try({ try: () => writeFileSync(file, text), catch: (cause) => new CgroupError({ file, cause }) })
+  const remove = (name: CgroupName) =>
+    Effect.forEach(folders(name), (folder) => removeFolder(folder, left), { discard: true })
 
   const create = Effect.fn("Cgroups.create")(function* (name: CgroupName, limits: ContainerLimits) {
     yield* Effect.addFinalizer(() =>

@@ -96,48 +96,57 @@ const endedIn = (event: ChoirEvent): Ended => {
   return { rev: event.rev, refused: reason === "no_such_job" ? "the job had already stopped" : null }
 }
 
+/** Stores the signal of an order once, if the session and its state allow it. */
+const place = Effect.fnUntraced(function* ({ request_id, session_id }: Request, row: SessionRow, order: Order) {
+  const events = yield* EventStore
+  const signals = yield* Signals
+  // The job or turn may have ended by now, so a repeated request is not checked again.
+  const earlier = yield* signals.asked(session_id, request_id)
+  if (earlier !== undefined) return yield* queued(row, { type: "queued", ...earlier }, order)
+  if (row.status !== "active") return yield* queued(row, { type: "inactive", status: row.status }, order)
+  // Asked before the state, which has every message that is not waiting any more.
+  const next = yield* signals.nextMessage(session_id)
+  const state = yield* Effect.catchTag(
+    events.state(session_id),
+    "NewerEvents",
+    ({ hint, message }) => new SteeringRefused({ kind: "NEWER_EVENTS", reason: message, hint })
+  )
+  const body = yield* signalBodyOf(state, order, next)
+  return yield* queued(row, yield* signals.send(session_id, request_id, body), order)
+})
+
+/** The end of a signal in a log from a revision on. */
+const ending = Effect.fnUntraced(function* (session_id: SessionId, signal_id: SignalId, from: number, follow: boolean) {
+  const events = yield* EventStore
+  const found = yield* events.events(session_id, { from, follow }).pipe(
+    Stream.filter(isPrintedEvent),
+    Stream.filter(({ event }) => signalOf(event) === signal_id),
+    Stream.runHead
+  )
+  return Option.map(found, ({ event }) => endedIn(event))
+})
+
+/** Reads the head before the row, so that the event is either acknowledged by now or comes after that head. */
+const outcome = Effect.fnUntraced(function* ({ request_id, session_id, wait_ms }: Request, signal_id: SignalId) {
+  const events = yield* EventStore
+  const signals = yield* Signals
+  const { rev: head } = yield* events.head(session_id)
+  const asked = yield* signals.asked(session_id, request_id)
+  const acked_rev = asked?.acked_rev ?? null
+  return acked_rev === null
+    ? Option.getOrNull(
+        Option.flatten(yield* Effect.timeoutOption(ending(session_id, signal_id, head + 1, true), wait_ms))
+      )
+    : Option.getOrNull(yield* ending(session_id, signal_id, acked_rev, false))
+})
+
 const make = Effect.fnUntraced(function* () {
   const audit = yield* Audit
-  const events = yield* EventStore
   const sessions = yield* SessionStore
   const signals = yield* Signals
-
-  const place = Effect.fnUntraced(function* ({ request_id, session_id }: Request, row: SessionRow, order: Order) {
-    // The job or turn may have ended by now, so a repeated request is not checked again.
-    const earlier = yield* signals.asked(session_id, request_id)
-    if (earlier !== undefined) return yield* queued(row, { type: "queued", ...earlier }, order)
-    if (row.status !== "active") return yield* queued(row, { type: "inactive", status: row.status }, order)
-    // Asked before the state, which has every message that is not waiting any more.
-    const next = yield* signals.nextMessage(session_id)
-    const state = yield* Effect.catchTag(
-      events.state(session_id),
-      "NewerEvents",
-      ({ hint, message }) => new SteeringRefused({ kind: "NEWER_EVENTS", reason: message, hint })
-    )
-    const body = yield* signalBodyOf(state, order, next)
-    return yield* queued(row, yield* signals.send(session_id, request_id, body), order)
-  })
-
-  /** The end of a signal in a log from a revision on. */
-  const ending = (session_id: SessionId, signal_id: SignalId, from: number, follow: boolean) =>
-    events.events(session_id, { from, follow }).pipe(
-      Stream.filter(isPrintedEvent),
-      Stream.filter(({ event }) => signalOf(event) === signal_id),
-      Stream.runHead,
-      Effect.map(Option.map(({ event }) => endedIn(event)))
-    )
-
-  /** Reads the head before the row, so that the event is either acknowledged by now or comes after that head. */
-  const outcome = Effect.fnUntraced(function* ({ request_id, session_id, wait_ms }: Request, signal_id: SignalId) {
-    const { rev: head } = yield* events.head(session_id)
-    const asked = yield* signals.asked(session_id, request_id)
-    const acked_rev = asked?.acked_rev ?? null
-    return acked_rev === null
-      ? Option.getOrNull(
-          Option.flatten(yield* Effect.timeoutOption(ending(session_id, signal_id, head + 1, true), wait_ms))
-        )
-      : Option.getOrNull(yield* ending(session_id, signal_id, acked_rev, false))
-  })
+  const provide = Effect.provideContext(
+    Context.pick(EventStore, Signals)(yield* Effect.context<EventStore | Signals>())
+  )
 
   const answer = Effect.fn("Steering.answer")(function* (session_id: SessionId, request_id: string) {
     const asked = yield* signals.asked(session_id, request_id)
@@ -148,7 +157,7 @@ const make = Effect.fnUntraced(function* () {
       ending(session_id, signal_id, acked_rev, false),
       "SessionUnknown",
       () => Effect.succeedNone
-    )
+    ).pipe(provide)
     return { ended: Option.getOrElse(yield* ended, (): Ended => ({ rev: Rev.make(acked_rev), refused: null })) }
   })
 
@@ -157,7 +166,7 @@ const make = Effect.fnUntraced(function* () {
     const entry = { who, action: ORDER_ACTIONS[order.type], session_id }
     const detail = auditDetail(order)
     const row = Option.getOrUndefined(yield* sessions.get(session_id))
-    const placed = row === undefined ? new SessionUnknown({ session_id }) : place(request, row, order)
+    const placed = row === undefined ? new SessionUnknown({ session_id }) : provide(place(request, row, order))
     const { signal_id, body } = yield* Effect.tapError(placed, (error) =>
       error._tag === "DatabaseAway"
         ? Effect.void
@@ -171,7 +180,7 @@ const make = Effect.fnUntraced(function* () {
     // The agent says later whether a skill begins.
     const ordered = order.type === "StartSkill" ? { outcome: "ordered" } : {}
     yield* audit.record({ ...entry, detail: { ...detail, ...job, ...turn, ...ordered, signal_id } })
-    const ended = request.wait_ms === 0 ? null : yield* outcome(request, signal_id)
+    const ended = request.wait_ms === 0 ? null : yield* provide(outcome(request, signal_id))
     // A stored signal of another type is refused as another request's.
     return { signal_id, body: body as Ordered<O["type"]>["body"], ended }
   })

@@ -1,5 +1,5 @@
 /** One heartbeat's patches, from the lock of the session's row to the answer (D4, D6). */
-import { Effect, Result } from "effect"
+import { Context, Effect, Result } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import type { Caller, Heartbeat } from "#schema/AgentApi.ts"
 import { type ChoirEvent, isKnownEvent } from "#schema/Event.ts"
@@ -47,78 +47,90 @@ export interface Unstored {
   readonly problem: string
 }
 
-/** `announce` runs after the commit, and only then. */
-export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committed: Committed) => Effect.Effect<void>) {
+type Announce = (committed: Committed) => Effect.Effect<void>
+
+/** Stores a heartbeat's events, or decides why not, under the lock of the session's row. */
+const commit = Effect.fnUntraced(function* (
+  caller: Caller,
+  heartbeat: Heartbeat,
+  prepared: Prepared,
+  announce: Announce
+) {
   const sql = yield* SqlClient.SqlClient
-  const onDatabase = yield* useDatabase
-  const { current } = yield* ConfigStore
   const rules = yield* AppendRules
   const states = yield* SessionStates
+  const { agent_id, session_id } = caller
+  const session = yield* lockSession(session_id)
+  const early = admit(session, caller.epoch, heartbeat, prepared)
+  if (session === undefined || prepared.type !== "chain" || early !== undefined)
+    return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
+  const { dms: bound, head_hash, last_rev, log_bytes, workspace } = session
+  const hash_before = headHash(session_id, head_hash)
+  const stored = yield* states.at(session_id, last_rev, hash_before)
+  const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
+  const digests = yield* earlierDigests(session_id, heartbeat, last_rev)
+  const decision = decide(heartbeat, prepared.links, held, (rev) =>
+    rev === 0 ? genesis(session_id) : digests.get(rev)
+  )
+  if (decision.type !== "store") return { decision, last_rev }
+  const { folded, hash, links, newer, state } = decision
+  const events = links.flatMap(({ event }) => (isKnownEvent(event) ? [event] : []))
+  const judged = yield* rules.judge(session_id, stored.at.state, events)
+  if (Result.isFailure(judged)) return { decision: { type: "conflict", reason: judged.failure } as const, last_rev }
+  const { config } = yield* (yield* ConfigStore).current
+  // The agent is asked to end long before, and nothing is wrong with the session.
+  const bytes = bytesOf(links)
+  if (!hasRoom(log_bytes, bytes, config.retention)) return { decision: { type: "frozen" } as const, last_rev }
+  const labelled = newer !== undefined || [stored.at.state, state].some(isLabelled) || events.some(endsLabels)
+  const origin = { session_id, agent_id, dms: bound, workspace, labelled }
+  const tellings = yield* tellingsOf(config, origin, events)
+  // Before anything is written, since the agent repeats the request until somebody reads.
+  if (tellings === undefined) return { ...BACKOFF, last_rev }
+  yield* insertEvents(session_id, links, hash)
+  const dms = yield* applyProjections(config, origin, events, tellings)
+  yield* carryOver(origin, events, state)
+  yield* labelWorkspace(workspacePath(config, workspace), session_id, state, newer !== undefined)
+  yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
+  yield* judged.success
+  yield* sql.afterCommit(
+    announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms, bytes })
+  )
+  return { decision, last_rev }
+})
+
+const settle = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat, announce: Announce) {
+  const settled = yield* commit(caller, heartbeat, prepare(heartbeat), announce)
+  if (settled.decision.type === "conflict") {
+    yield* freezeSession(caller.session_id, settled.decision.reason)
+    yield* Effect.logError(`session ${caller.session_id} is frozen: ${settled.decision.reason}`)
+  }
+  return settled
+})
+
+/** Events that the database refuses for what they hold would be sent again for ever, and hold up all that follow. */
+const refused = Effect.fnUntraced(function* (caller: Caller, { base_rev, new_rev }: Heartbeat, problem: string) {
+  const reason = `the database refuses the events ${base_rev + 1} to ${new_rev}: ${problem}`
+  yield* freezeSession(caller.session_id, reason)
+  yield* Effect.logError(`session ${caller.session_id} is frozen: ${reason}`)
+  return { decision: { type: "conflict", reason } as const, last_rev: base_rev }
+})
+
+/** `announce` runs after the commit, and only then. */
+export const makeAppendPatches = Effect.fnUntraced(function* (announce: Announce) {
+  const onDatabase = yield* useDatabase
+  const context = Context.pick(
+    AppendRules,
+    ConfigStore,
+    SessionStates
+  )(yield* Effect.context<AppendRules | ConfigStore | SessionStates>())
   // By agent, since an agent has one active session at a time (invariant 11).
   const lock = yield* makeKeyedLock
   const unstored = new BoundedMap<AgentId, Unstored>(UNSTORED_AGENTS_MAX)
 
-  const commit = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat, prepared: Prepared) {
-    const { agent_id, session_id } = caller
-    const session = yield* lockSession(session_id)
-    const early = admit(session, caller.epoch, heartbeat, prepared)
-    if (session === undefined || prepared.type !== "chain" || early !== undefined)
-      return { decision: early ?? FENCED, last_rev: session?.last_rev ?? 0 }
-    const { dms: bound, head_hash, last_rev, log_bytes, workspace } = session
-    const hash_before = headHash(session_id, head_hash)
-    const stored = yield* states.at(session_id, last_rev, hash_before)
-    const held = { ...stored, head: { rev: last_rev, hash: hash_before } }
-    const digests = yield* earlierDigests(session_id, heartbeat, last_rev)
-    const decision = decide(heartbeat, prepared.links, held, (rev) =>
-      rev === 0 ? genesis(session_id) : digests.get(rev)
-    )
-    if (decision.type !== "store") return { decision, last_rev }
-    const { folded, hash, links, newer, state } = decision
-    const events = links.flatMap(({ event }) => (isKnownEvent(event) ? [event] : []))
-    const judged = yield* rules.judge(session_id, stored.at.state, events)
-    if (Result.isFailure(judged)) return { decision: { type: "conflict", reason: judged.failure } as const, last_rev }
-    const { config } = yield* current
-    // The agent is asked to end long before, and nothing is wrong with the session.
-    const bytes = bytesOf(links)
-    if (!hasRoom(log_bytes, bytes, config.retention)) return { decision: { type: "frozen" } as const, last_rev }
-    const labelled = newer !== undefined || [stored.at.state, state].some(isLabelled) || events.some(endsLabels)
-    const origin = { session_id, agent_id, dms: bound, workspace, labelled }
-    const tellings = yield* tellingsOf(config, origin, events)
-    // Before anything is written, since the agent repeats the request until somebody reads.
-    if (tellings === undefined) return { ...BACKOFF, last_rev }
-    yield* insertEvents(session_id, links, hash)
-    const dms = yield* applyProjections(config, origin, events, tellings)
-    yield* carryOver(origin, events, state)
-    yield* labelWorkspace(workspacePath(config, workspace), session_id, state, newer !== undefined)
-    yield* applyRuns({ session_id, agent_id }, stored.at.state, folded)
-    yield* judged.success
-    yield* sql.afterCommit(
-      announce({ session_id, agent_id, events: folded, state, hash, isNewer: newer !== undefined, dms, bytes })
-    )
-    return { decision, last_rev }
-  })
-
-  const settle = Effect.fnUntraced(function* (caller: Caller, heartbeat: Heartbeat) {
-    const settled = yield* commit(caller, heartbeat, prepare(heartbeat))
-    if (settled.decision.type === "conflict") {
-      yield* freezeSession(caller.session_id, settled.decision.reason)
-      yield* Effect.logError(`session ${caller.session_id} is frozen: ${settled.decision.reason}`)
-    }
-    return settled
-  })
-
-  /** Events that the database refuses for what they hold would be sent again for ever, and hold up all that follow. */
-  const refused = Effect.fnUntraced(function* (caller: Caller, { base_rev, new_rev }: Heartbeat, problem: string) {
-    const reason = `the database refuses the events ${base_rev + 1} to ${new_rev}: ${problem}`
-    yield* freezeSession(caller.session_id, reason)
-    yield* Effect.logError(`session ${caller.session_id} is frozen: ${reason}`)
-    return { decision: { type: "conflict", reason } as const, last_rev: base_rev }
-  })
-
   const append = (caller: Caller, heartbeat: Heartbeat): Effect.Effect<Settled> =>
     caller.standing === "superseded"
       ? Effect.succeed({ decision: FENCED, last_rev: 0 })
-      : Effect.suspend(() => inTransaction(settle(caller, heartbeat))).pipe(
+      : Effect.suspend(() => inTransaction(settle(caller, heartbeat, announce))).pipe(
           Effect.catchIf(
             (error): error is SqlError.SqlError => SqlError.isSqlError(error) && refusesContent(error),
             (error) => refused(caller, heartbeat, sqlProblem(error))
@@ -133,6 +145,7 @@ export const makeAppendPatches = Effect.fnUntraced(function* (announce: (committ
           Effect.tap(() => Effect.sync(() => void unstored.delete(caller.agent_id))),
           lock(caller.agent_id),
           onDatabase,
+          Effect.provideContext(context),
           Effect.catchTag("DatabaseAway", () => Effect.succeed(BACKOFF))
         )
   return { append, unstored: Effect.sync((): ReadonlyArray<Unstored> => [...unstored.values()]) }

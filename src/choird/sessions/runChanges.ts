@@ -217,15 +217,39 @@ export const openSpawns = ({ edge }: SessionState): ReadonlyArray<OpenCall> =>
 /** The answers of a judge, and those that nobody waited for, are not work of the lane. */
 const movesLane = ({ purpose }: PayloadOf<"ModelOutput">): boolean => purpose === "turn" || purpose === "report"
 
-/** The changes of runs by the events after a state. */
-export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEvent>): RunChanges => {
+/** Collects the changes of skills' runs, event by event. */
+const collectSkills = (before: SessionState) => {
   const working = atWork(before)
   const skills = new Map<number, SkillChange>()
-  const jobs = new Map<CallId, JobChange>()
   const ofLane = (lane: LaneId): SkillChange | undefined => {
     const started_rev = working.get(lane)
     return started_rev === undefined ? undefined : (skills.get(started_rev) ?? { started_rev, ...nothing })
   }
+  return {
+    changes: skills,
+    output: ({ lane, payload }: EventOf<"ModelOutput">) => {
+      const change = ofLane(lane)
+      if (change !== undefined) skills.set(change.started_rev, spent(change, payload))
+    },
+    transition: (event: EventOf<"SkillTransitionCommitted">) => {
+      const { lane, payload, rev } = event
+      if (payload.from === "") {
+        working.set(lane, rev)
+        skills.set(rev, skillBegun(event))
+        return
+      }
+      const change = ofLane(lane)
+      // Before skills ran, an event could name one that nobody had begun.
+      if (change === undefined) return
+      skills.set(change.started_rev, moved(change, event))
+      if (payload.ended !== undefined) working.delete(lane)
+    }
+  }
+}
+
+/** Collects the changes of jobs' runs, event by event. */
+const collectJobs = (before: SessionState) => {
+  const jobs = new Map<CallId, JobChange>()
   const jobOf = (job_id: CallId): JobChange => jobs.get(job_id) ?? { job_id }
   /** Jobs that run, by their lanes, and whether each had its first output. */
   const running = new Map(
@@ -239,78 +263,74 @@ export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEven
   )
   /** Requests of jobs that have not begun. */
   const waiting = new Set(openSpawns(before).map(({ call_id }) => call_id))
-  const output = ({ created_at, lane, payload }: EventOf<"ModelOutput">) => {
-    const change = ofLane(lane)
-    if (change !== undefined) skills.set(change.started_rev, spent(change, payload))
-    const job = running.get(lane)
-    if (job === undefined || job.works || !movesLane(payload)) return
-    job.works = true
-    jobs.set(job.job_id, { ...jobOf(job.job_id), worked_at: created_at })
-  }
   const says = (lane: LaneId, asks: boolean) => {
     const job = running.get(lane)
     if (job !== undefined) jobs.set(job.job_id, { ...jobOf(job.job_id), asks })
   }
-  const request = ({ created_at, payload, rev }: EventOf<"ToolCallRequested">) => {
-    if (payload.tool === CORE_REPORT && reportKind(payload.input).isQuestion) asking.add(payload.call_id)
-    const job_name = payload.tool === CORE_SPAWN ? jobNameIn(payload.input) : undefined
-    if (job_name === undefined) return
-    waiting.add(payload.call_id)
-    jobs.set(payload.call_id, { job_id: payload.call_id, requested: { rev, at: created_at, job_name } })
-  }
-  const result = ({ lane, payload: { call_id, status } }: EventOf<"ToolResultCommitted">) => {
-    if (asking.delete(call_id) && status === "success") says(lane, true)
-    if (waiting.delete(call_id)) jobs.set(call_id, { ...jobOf(call_id), isRefused: true })
-  }
-  const start = (event: EventOf<"CoreStarted">) => {
-    const { job_id } = event.payload
-    const { requested } = jobOf(job_id)
-    waiting.delete(job_id)
-    jobs.set(job_id, { ...(requested === undefined ? {} : { requested }), ...jobBegun(event) })
-    running.set(event.lane, { job_id, works: false })
-  }
-  const stop = (event: EventOf<"CoreStopped">) => {
-    const { job_id } = event.payload
-    jobs.set(job_id, jobEnded(jobOf(job_id), event))
-    running.delete(event.lane)
-  }
-  const transition = (event: EventOf<"SkillTransitionCommitted">) => {
-    const { lane, payload, rev } = event
-    if (payload.from === "") {
-      working.set(lane, rev)
-      skills.set(rev, skillBegun(event))
-      return
+  return {
+    changes: jobs,
+    says,
+    output: ({ created_at, lane, payload }: EventOf<"ModelOutput">) => {
+      const job = running.get(lane)
+      if (job === undefined || job.works || !movesLane(payload)) return
+      job.works = true
+      jobs.set(job.job_id, { ...jobOf(job.job_id), worked_at: created_at })
+    },
+    request: ({ created_at, payload, rev }: EventOf<"ToolCallRequested">) => {
+      if (payload.tool === CORE_REPORT && reportKind(payload.input).isQuestion) asking.add(payload.call_id)
+      const job_name = payload.tool === CORE_SPAWN ? jobNameIn(payload.input) : undefined
+      if (job_name === undefined) return
+      waiting.add(payload.call_id)
+      jobs.set(payload.call_id, { job_id: payload.call_id, requested: { rev, at: created_at, job_name } })
+    },
+    result: ({ lane, payload: { call_id, status } }: EventOf<"ToolResultCommitted">) => {
+      if (asking.delete(call_id) && status === "success") says(lane, true)
+      if (waiting.delete(call_id)) jobs.set(call_id, { ...jobOf(call_id), isRefused: true })
+    },
+    start: (event: EventOf<"CoreStarted">) => {
+      const { job_id } = event.payload
+      const { requested } = jobOf(job_id)
+      waiting.delete(job_id)
+      jobs.set(job_id, { ...(requested === undefined ? {} : { requested }), ...jobBegun(event) })
+      running.set(event.lane, { job_id, works: false })
+    },
+    stop: (event: EventOf<"CoreStopped">) => {
+      const { job_id } = event.payload
+      jobs.set(job_id, jobEnded(jobOf(job_id), event))
+      running.delete(event.lane)
     }
-    const change = ofLane(lane)
-    // Before skills ran, an event could name one that nobody had begun.
-    if (change === undefined) return
-    skills.set(change.started_rev, moved(change, event))
-    if (payload.ended !== undefined) working.delete(lane)
   }
+}
+
+/** The changes of runs by the events after a state. */
+export const runChanges = (before: SessionState, events: ReadonlyArray<ChoirEvent>): RunChanges => {
+  const skills = collectSkills(before)
+  const jobs = collectJobs(before)
   for (const event of events) {
     switch (event.event_type) {
       case "SkillTransitionCommitted":
-        transition(event)
+        skills.transition(event)
         break
       case "ModelOutput":
-        output(event)
+        skills.output(event)
+        jobs.output(event)
         break
       case "ToolCallRequested":
-        request(event)
+        jobs.request(event)
         break
       case "ToolResultCommitted":
-        result(event)
+        jobs.result(event)
         break
       case "InjectedInstruction":
-        if (event.payload.refused === undefined) says(event.lane, false)
+        if (event.payload.refused === undefined) jobs.says(event.lane, false)
         break
       case "CoreStarted":
-        start(event)
+        jobs.start(event)
         break
       case "CoreStopped":
-        stop(event)
+        jobs.stop(event)
         break
     }
   }
-  return { skills, jobs }
+  return { skills: skills.changes, jobs: jobs.changes }
 }

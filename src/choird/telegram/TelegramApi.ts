@@ -229,6 +229,58 @@ const messagesOf = (api: Client, call: Call) =>
       )
   }) satisfies Partial<TelegramApi["Service"]>
 
+/** The methods that show what the agent does, without a message. */
+const signsOf = (api: Client, call: Call) =>
+  ({
+    typing: (chat_id) =>
+      Effect.asVoid(
+        call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendChatAction(chat_id, "typing", {}, foreign(signal))
+        )
+      ),
+    draft: (chat_id, draft_id, text, thread_id) =>
+      Effect.asVoid(
+        call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.sendMessageDraft(
+            Number(chat_id),
+            draft_id,
+            text,
+            { can_stop: true, ...(thread_id === undefined ? {} : { message_thread_id: thread_id }) },
+            foreign(signal)
+          )
+        )
+      ),
+    react: (chat_id, message_id, emoji) =>
+      Effect.asVoid(
+        call("setMessageReaction", TELEGRAM_CALL_MS_MAX, (signal) =>
+          api.setMessageReaction(
+            chat_id,
+            message_id,
+            emoji === undefined ? [] : [{ type: "emoji", emoji }],
+            {},
+            foreign(signal)
+          )
+        )
+      )
+  }) satisfies Partial<TelegramApi["Service"]>
+
+/** The method that sets the menu of commands. */
+const menusOf = (api: Client, call: Call) =>
+  ({
+    menu: Effect.fnUntraced(function* (commands, chat_id) {
+      const options = chat_id === undefined ? {} : { scope: { type: "chat" as const, chat_id: Number(chat_id) } }
+      const shown: unknown = yield* call("getMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+        api.getMyCommands(options, foreign(signal))
+      )
+      if (isMenu(shown, commands)) return
+      yield* commands === undefined
+        ? call("deleteMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.deleteMyCommands(options, foreign(signal)))
+        : call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
+            api.setMyCommands([...commands], options, foreign(signal))
+          )
+    })
+  }) satisfies Partial<TelegramApi["Service"]>
+
 const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: string, local_files?: string) {
   // Loaded only if a bot is configured, since it would be a large part of choird.
   const { Api, InputFile } = yield* Effect.promise(() => import("grammy"))
@@ -283,47 +335,7 @@ const make = Effect.fnUntraced(function* (token: Redacted.Redacted, api_root: st
       local_files
     ),
     ...topicsOf(api, call),
-    typing: (chat_id) =>
-      Effect.asVoid(
-        call("sendChatAction", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendChatAction(chat_id, "typing", {}, foreign(signal))
-        )
-      ),
-    draft: (chat_id, draft_id, text, thread_id) =>
-      Effect.asVoid(
-        call("sendMessageDraft", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.sendMessageDraft(
-            Number(chat_id),
-            draft_id,
-            text,
-            { can_stop: true, ...(thread_id === undefined ? {} : { message_thread_id: thread_id }) },
-            foreign(signal)
-          )
-        )
-      ),
-    react: (chat_id, message_id, emoji) =>
-      Effect.asVoid(
-        call("setMessageReaction", TELEGRAM_CALL_MS_MAX, (signal) =>
-          api.setMessageReaction(
-            chat_id,
-            message_id,
-            emoji === undefined ? [] : [{ type: "emoji", emoji }],
-            {},
-            foreign(signal)
-          )
-        )
-      ),
-    menu: Effect.fnUntraced(function* (commands, chat_id) {
-      const options = chat_id === undefined ? {} : { scope: { type: "chat" as const, chat_id: Number(chat_id) } }
-      const shown: unknown = yield* call("getMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
-        api.getMyCommands(options, foreign(signal))
-      )
-      if (isMenu(shown, commands)) return
-      yield* commands === undefined
-        ? call("deleteMyCommands", TELEGRAM_CALL_MS_MAX, (signal) => api.deleteMyCommands(options, foreign(signal)))
-        : call("setMyCommands", TELEGRAM_CALL_MS_MAX, (signal) =>
-            api.setMyCommands([...commands], options, foreign(signal))
-          )
-    })
+    ...signsOf(api, call),
+    ...menusOf(api, call)
   })
 })

@@ -24,17 +24,15 @@ const refusal = (description: string) =>
 
 const missing = refusal("a file was changed or removed before it could be sent, or there is no room for a copy")
 
-/** Sends the files of a row that were not sent yet; `sent_parts` counts files, then texts. The last refusal is the row's. */
-export const makeSendFiles = Effect.gen(function* () {
+const mediaOf = (files: ReadonlyArray<Numbered>): Effect.Effect<ReadonlyArray<Media>> =>
+  Effect.forEach(files, ({ kind, name, read }) => Effect.map(read, (bytes) => ({ kind, file: { name, bytes } })))
+
+/** Sends the files of one message: an album where there are several, and each by itself where Telegram refuses that. */
+const makeSendGroup = Effect.gen(function* () {
   const api = yield* TelegramApi
   const sendUntilTaken = yield* makeSendUntilTaken
   const outbox = yield* Outbox
-  const outgoing = yield* OutgoingFiles
   const firstTaken = yield* makeFirstTaken
-  const sendPart = yield* makeSendPart
-
-  const mediaOf = (files: ReadonlyArray<Numbered>): Effect.Effect<ReadonlyArray<Media>> =>
-    Effect.forEach(files, ({ kind, name, read }) => Effect.map(read, (bytes) => ({ kind, file: { name, bytes } })))
 
   /** One file: as what it is, else as a document, else without the marks of its caption. */
   const sendOne = (chat: Chat, row: Outgoing, media: Media, caption: MarkedText | undefined) => {
@@ -48,7 +46,7 @@ export const makeSendFiles = Effect.gen(function* () {
     ])
   }
 
-  const sendGroup = Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* (
     chat: Chat,
     row: Outgoing,
     files: ReadonlyArray<Numbered>,
@@ -68,6 +66,14 @@ export const makeSendFiles = Effect.gen(function* () {
     }
     return refused === undefined ? {} : { refused }
   })
+})
+
+/** Sends the files of a row that were not sent yet; `sent_parts` counts files, then texts. The last refusal is the row's. */
+export const makeSendFiles = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  const outgoing = yield* OutgoingFiles
+  const sendGroup = yield* makeSendGroup
+  const sendPart = yield* makeSendPart
 
   return Effect.fnUntraced(function* (chat: Chat, row: Outgoing) {
     yield* outgoing.stage(row)

@@ -58,25 +58,12 @@ const line = ({ agent_id, session_id }: Origin, { fields, kind, lane, message }:
     Effect.annotateLogs({ ...fields, ...AGENT_LINE, topic: kind, agent_id, session_id, lane })
   )
 
-const make = Effect.gen(function* () {
-  const events = yield* EventStore
-  const lifecycle = yield* Lifecycle
-  const store = yield* ConfigStore
-  const tracer = yield* SessionTracer
+/** Counts facts. Only so many names of models, skills and tools are distinguished. */
+const makeFactCounts = () => {
   const models = makeLabels()
   const skills = makeLabels()
   const tools = makeLabels()
-  const watches = new BoundedMap<SessionId, Watch>(SESSION_STATES_MAX)
-
-  const watchOf = ({ events, session_id }: Appended) => {
-    const found = watches.get(session_id)
-    if (found !== undefined) return found
-    const watch = newWatch((events[0]?.rev ?? 1) - 1)
-    watches.set(session_id, watch)
-    return watch
-  }
-
-  const counted = Effect.fnUntraced(function* (agent: AgentId, { fields, kind, lane }: Fact) {
+  return Effect.fnUntraced(function* (agent: AgentId, { fields, kind, lane }: Fact) {
     const lane_kind = jobOf(lane) === undefined ? "edge" : "core"
     const text = (name: string) => String(fields[name] ?? "")
     if (kind === "lane") return yield* count("lanes", { agent, lane: lane_kind, state: text("to") })
@@ -97,6 +84,32 @@ const make = Effect.gen(function* () {
     yield* count("tool_calls", { agent, tool, status: text("status") })
     yield* count("tool_duration", { tool }, Number(fields["duration_ms"]))
   })
+}
+
+/** A failure is logged and skipped: the next event may be exported again. */
+const spared = <E>(work: Effect.Effect<void, E>) =>
+  Effect.catchCause(work, (cause) => Effect.logWarning("telemetry dropped events", cause))
+const listen = <A, E>(stream: Stream.Stream<A>, tell: (value: A) => Effect.Effect<void, E>) =>
+  Stream.runForEach(stream, (value) => spared(tell(value))).pipe(
+    restarted("telemetry"),
+    Effect.forkScoped({ startImmediately: true })
+  )
+
+const make = Effect.gen(function* () {
+  const events = yield* EventStore
+  const lifecycle = yield* Lifecycle
+  const store = yield* ConfigStore
+  const tracer = yield* SessionTracer
+  const counted = makeFactCounts()
+  const watches = new BoundedMap<SessionId, Watch>(SESSION_STATES_MAX)
+
+  const watchOf = ({ events, session_id }: Appended) => {
+    const found = watches.get(session_id)
+    if (found !== undefined) return found
+    const watch = newWatch((events[0]?.rev ?? 1) - 1)
+    watches.set(session_id, watch)
+    return watch
+  }
 
   const appended = Effect.fnUntraced(function* (append: Appended) {
     const { agent_id, events, state } = append
@@ -130,15 +143,6 @@ const make = Effect.gen(function* () {
     yield* count("agent_status", { agent: agent_id, status })
     if (status === "running") yield* count("epochs", { agent: agent_id, kind: epoch > 1 ? "restart" : "first" })
   })
-
-  /** A failure is logged and skipped: the next event may be exported again. */
-  const spared = <E>(work: Effect.Effect<void, E>) =>
-    Effect.catchCause(work, (cause) => Effect.logWarning("telemetry dropped events", cause))
-  const listen = <A, E>(stream: Stream.Stream<A>, tell: (value: A) => Effect.Effect<void, E>) =>
-    Stream.runForEach(stream, (value) => spared(tell(value))).pipe(
-      restarted("telemetry"),
-      Effect.forkScoped({ startImmediately: true })
-    )
 
   yield* listen(events.appended, appended)
   yield* listen(lifecycle.changes, changed)

@@ -231,43 +231,60 @@ const makeCases = Effect.gen(function* () {
   }
 })
 
-const make = Effect.gen(function* () {
+/** The configuration and the keys of the models that the proposing session has. */
+const shareOf = Effect.fnUntraced(function* (running: Config, { agent_id, session_id }: RehearsalSubject) {
   const config = yield* ConfigStore
   const sessions = yield* SessionStore
+  const session = yield* sessions.get(session_id)
+  if (session._tag === "None") return undefined
+  const share = yield* withOfflineAddress(agentConfig(running, session.value.resource_bindings, agent_id))
+  const names = Object.values(share.models).flatMap(({ secret }) => secret ?? [])
+  const values = yield* config.secretValues(names)
+  return { share, secrets: Object.fromEntries(values) as Record<SecretName, Redacted.Redacted> }
+})
+
+type Share = NonNullable<Effect.Success<ReturnType<typeof shareOf>>>
+
+/** The replay of a recorded run by an image's skill, for at most what is left to spend. */
+const replayOf = (
+  { secrets, share }: Share,
+  left_usd: number,
+  image: TrialImage,
+  skill: string,
+  { input, record }: RecordedRun
+) => ({
+  config: trialConfig(share, left_usd),
+  secrets,
+  ...image,
+  skill: SkillName.make(skill),
+  ...(input === undefined ? {} : { input }),
+  record
+})
+
+const make = Effect.gen(function* () {
+  const config = yield* ConfigStore
   const trials = yield* SkillReplays
   const onDatabase = yield* useDatabase
-  const stores = yield* Effect.context<SqlClient.SqlClient | EventStore>()
+  const stores = Context.pick(
+    ConfigStore,
+    EventStore,
+    SessionStore,
+    SqlClient.SqlClient
+  )(yield* Effect.context<ConfigStore | EventStore | SessionStore | SqlClient.SqlClient>())
   const cases = yield* makeCases
-
-  /** The configuration and the keys of the models that the proposing session has. */
-  const shareOf = Effect.fnUntraced(function* (running: Config, { agent_id, session_id }: RehearsalSubject) {
-    const session = yield* sessions.get(session_id)
-    if (session._tag === "None") return undefined
-    const share = yield* withOfflineAddress(agentConfig(running, session.value.resource_bindings, agent_id))
-    const names = Object.values(share.models).flatMap(({ secret }) => secret ?? [])
-    const values = yield* config.secretValues(names)
-    return { share, secrets: Object.fromEntries(values) as Record<SecretName, Redacted.Redacted> }
-  })
 
   const rehearse = Effect.fn("Rehearsals.rehearse")(function* (subject: RehearsalSubject) {
     const { config: running } = yield* config.current
     const { max_cost_usd, runs } = running.skills.rehearsal
     const found = runs === 0 ? [] : yield* cases.of(subject, runs)
-    const share = yield* shareOf(running, subject)
+    const share = yield* Effect.provideContext(shareOf(running, subject), stores)
     if (share === undefined) return { kind: subject.kind, runs: [], cost_usd: 0, problem: "its session is gone" }
     const programs =
       subject.programs === undefined || found.length === 0 ? undefined : yield* runPrograms(subject.programs, found)
     const rehearsed: Array<RehearsedRun> = []
     let spent = 0
-    const trial = Effect.fnUntraced(function* (image: TrialImage, skill: string, { input, record }: RecordedRun) {
-      const outcome = yield* trials.run({
-        config: trialConfig(share.share, max_cost_usd - spent),
-        secrets: share.secrets,
-        ...image,
-        skill: SkillName.make(skill),
-        ...(input === undefined ? {} : { input }),
-        record
-      })
+    const trial = Effect.fnUntraced(function* (image: TrialImage, skill: string, run: RecordedRun) {
+      const outcome = yield* trials.run(replayOf(share, max_cost_usd - spent, image, skill, run))
       spent += costOf([outcome])
       return outcome
     })

@@ -75,62 +75,60 @@ const within = (share: AgentConfig, max_cost_usd: number): AgentConfig => {
   return { ...config, approvals: { ...config.approvals, confirm_external: "tainted" } }
 }
 
+/** The skill that is tried: the one that was written, or the agent's of that name. */
+const specOf = Effect.fnUntraced(function* ({ agent_id, skill }: SkillTrial, { image }: TrialAgent) {
+  if (typeof skill !== "string") {
+    const problems = allSkillProblems(skill)
+    return problems.length === 0
+      ? skill
+      : yield* new TrialRefused({ kind: "NOT_READY", reason: `the skill cannot run: ${problems.join("; ")}` })
+  }
+  const own = yield* Effect.mapError(
+    imageSkills(image.path),
+    ({ message }) => new TrialRefused({ kind: "NO_IMAGE", reason: message, hint: `choirctl agent build ${agent_id}` })
+  )
+  const all = [...own, ...BUILT_IN_SKILLS]
+  const spec = all.find(({ name }) => name === skill)
+  if (spec !== undefined) return spec
+  const near = nearestWord(
+    skill,
+    all.map(({ name }) => name)
+  )
+  return yield* new TrialRefused({
+    kind: "UNKNOWN_SKILL",
+    reason: `${agent_id} has no skill ${skill}${near === undefined ? "" : `; did you mean ${near}?`}`,
+    hint: `choirctl skill list ${agent_id}, or name a file or a folder`
+  })
+})
+
+/** The agent's share, with another model for its jobs where one is asked for. */
+const shareOf = Effect.fnUntraced(function* (
+  { agent_id, model }: SkillTrial,
+  { bindings, running, share }: TrialAgent
+) {
+  if (model === undefined) return { bindings, share }
+  if (!Object.hasOwn(running.models, model)) {
+    const near = nearestWord(model, Object.keys(running.models))
+    return yield* new TrialRefused({
+      kind: "UNKNOWN_MODEL",
+      reason: `config.json has no model ${model}${near === undefined ? "" : `; did you mean ${near}?`}`,
+      hint: "choirctl model list"
+    })
+  }
+  const other = { ...bindings, core_llm: model }
+  return { bindings: other, share: yield* withOfflineAddress(agentConfig(running, other, agent_id)) }
+})
+
 const make = Effect.gen(function* () {
   const config = yield* ConfigStore
   const containers = yield* TrialContainers
   const fs = yield* FileSystem.FileSystem
   const find = yield* makeTrialAgent
 
-  const specOf = Effect.fnUntraced(function* ({ agent_id, skill }: SkillTrial, { image }: TrialAgent) {
-    if (typeof skill !== "string") {
-      const problems = allSkillProblems(skill)
-      return problems.length === 0
-        ? skill
-        : yield* new TrialRefused({ kind: "NOT_READY", reason: `the skill cannot run: ${problems.join("; ")}` })
-    }
-    const own = yield* imageSkills(image.path).pipe(
-      Effect.provideService(FileSystem.FileSystem, fs),
-      Effect.mapError(
-        ({ message }) =>
-          new TrialRefused({ kind: "NO_IMAGE", reason: message, hint: `choirctl agent build ${agent_id}` })
-      )
-    )
-    const all = [...own, ...BUILT_IN_SKILLS]
-    const spec = all.find(({ name }) => name === skill)
-    if (spec !== undefined) return spec
-    const near = nearestWord(
-      skill,
-      all.map(({ name }) => name)
-    )
-    return yield* new TrialRefused({
-      kind: "UNKNOWN_SKILL",
-      reason: `${agent_id} has no skill ${skill}${near === undefined ? "" : `; did you mean ${near}?`}`,
-      hint: `choirctl skill list ${agent_id}, or name a file or a folder`
-    })
-  })
-
-  /** The agent's share, with another model for its jobs where one is asked for. */
-  const shareOf = Effect.fnUntraced(function* (
-    { agent_id, model }: SkillTrial,
-    { bindings, running, share }: TrialAgent
-  ) {
-    if (model === undefined) return { bindings, share }
-    if (!Object.hasOwn(running.models, model)) {
-      const near = nearestWord(model, Object.keys(running.models))
-      return yield* new TrialRefused({
-        kind: "UNKNOWN_MODEL",
-        reason: `config.json has no model ${model}${near === undefined ? "" : `; did you mean ${near}?`}`,
-        hint: "choirctl model list"
-      })
-    }
-    const other = { ...bindings, core_llm: model }
-    return { bindings: other, share: yield* withOfflineAddress(agentConfig(running, other, agent_id)) }
-  })
-
   const run = Effect.fn("SkillTrials.run")(function* (trial: SkillTrial) {
     const { agent_id, files, input, references = [] } = trial
     const agent = yield* find(agent_id)
-    const spec = yield* specOf(trial, agent)
+    const spec = yield* Effect.provideService(specOf(trial, agent), FileSystem.FileSystem, fs)
     const { bindings, share } = yield* shareOf(trial, agent)
     const names = secretsNeeded(spec, agent, share)
     const problemOf = secretProblem(agent.running, yield* config.secrets, agent_id, bindings)

@@ -51,43 +51,45 @@ const leaseOf = (name: string, { agent_id, bindings, running }: TrialAgent) => {
 const namesOf = (tool: string, manifest: ToolManifest | undefined, { share }: TrialAgent): ReadonlyArray<SecretName> =>
   manifest === undefined ? secretsOfTool(tool, share) : manifest.runtime.secret_resources
 
-const make = Effect.gen(function* () {
+/** The values that the call is given, and no others. */
+const secretsOf = Effect.fnUntraced(function* (agent: TrialAgent, names: ReadonlyArray<SecretName>) {
   const config = yield* ConfigStore
-  const containers = yield* TrialContainers
+  const problemOf = secretProblem(agent.running, yield* config.secrets, agent.agent_id, agent.bindings)
+  const problem = names.map(problemOf).find((found) => found !== undefined)
+  if (problem !== undefined) {
+    const [reason = problem, hint] = problem.split(/: (?=choirctl )/u)
+    return yield* new TrialRefused({ kind: "NOT_READY", reason, ...(hint === undefined ? {} : { hint }) })
+  }
+  const behind = names.flatMap((name) =>
+    Result.getOrElse(
+      Result.map(toolSecret(name, agent.share), (one) => [one]),
+      () => []
+    )
+  )
+  return Object.fromEntries(yield* config.secretValues(behind))
+})
+
+/** Fails if another agent holds the account that the tool uses. */
+const requireLease = Effect.fnUntraced(function* (agent: TrialAgent, tool: string) {
   const leases = yield* Leases
+  const wanted = leaseOf(tool, agent)
+  if (wanted === undefined) return
+  const { kind, name } = wanted
+  const held = (yield* leases.all).find(
+    (row) => row.kind === kind && row.name === name && row.agent_id !== agent.agent_id
+  )
+  if (held === undefined) return
+  return yield* new TrialRefused({
+    kind: "NOT_READY",
+    reason: `the ${BINDINGS[kind].label} "${name}" is leased by the agent "${held.agent_id}"`,
+    hint: `choirctl tool try ${tool} --agent ${held.agent_id}`
+  })
+})
+
+const make = Effect.gen(function* () {
+  const containers = yield* TrialContainers
+  const context = Context.pick(ConfigStore, Leases)(yield* Effect.context<ConfigStore | Leases>())
   const find = yield* makeTrialAgent
-
-  /** The values that the call is given, and no others. */
-  const secretsOf = Effect.fnUntraced(function* (agent: TrialAgent, names: ReadonlyArray<SecretName>) {
-    const problemOf = secretProblem(agent.running, yield* config.secrets, agent.agent_id, agent.bindings)
-    const problem = names.map(problemOf).find((found) => found !== undefined)
-    if (problem !== undefined) {
-      const [reason = problem, hint] = problem.split(/: (?=choirctl )/u)
-      return yield* new TrialRefused({ kind: "NOT_READY", reason, ...(hint === undefined ? {} : { hint }) })
-    }
-    const behind = names.flatMap((name) =>
-      Result.getOrElse(
-        Result.map(toolSecret(name, agent.share), (one) => [one]),
-        () => []
-      )
-    )
-    return Object.fromEntries(yield* config.secretValues(behind))
-  })
-
-  const requireLease = Effect.fnUntraced(function* (agent: TrialAgent, tool: string) {
-    const wanted = leaseOf(tool, agent)
-    if (wanted === undefined) return
-    const { kind, name } = wanted
-    const held = (yield* leases.all).find(
-      (row) => row.kind === kind && row.name === name && row.agent_id !== agent.agent_id
-    )
-    if (held === undefined) return
-    return yield* new TrialRefused({
-      kind: "NOT_READY",
-      reason: `the ${BINDINGS[kind].label} "${name}" is leased by the agent "${held.agent_id}"`,
-      hint: `choirctl tool try ${tool} --agent ${held.agent_id}`
-    })
-  })
 
   const run = Effect.fn("ToolTrials.run")(function* ({ agent_id, begins, confirmed, input, tool: written }: ToolTrial) {
     const agent = yield* find(agent_id)
@@ -118,7 +120,7 @@ const make = Effect.gen(function* () {
       kind: "TRIAL_FAILED",
       reason: "the trial's container sent a reply that does not match the request"
     })
-  })
+  }, Effect.provideContext(context))
 
   return ToolTrials.of({ run })
 })

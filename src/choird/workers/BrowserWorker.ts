@@ -57,6 +57,21 @@ const isIdle = Effect.fnUntraced(function* (browser: AgentBrowser) {
   }
 })
 
+const holdIn = (browser: AgentBrowser | undefined, call_id: CallId, input: BrowseInput) =>
+  browser === undefined || browser.isClosed
+    ? Effect.fail(new ActionFailed({ problem: "no page is open: open one first", is_unknown: false }))
+    : browser.hold(call_id, input)
+
+const statusText = (entries: ReadonlyArray<Entry>): string => {
+  if (chromiumProgram() === undefined) return "Chromium is not installed"
+  const running = entries.filter(({ browser }) => browser?.isClosed === false)
+  if (running.length === 0) return "Chromium is installed, and starts when an agent browses"
+  const agents = `${counted(running.length)} of at most ${BROWSERS_MAX} browsers`
+  return running.every(({ isSandboxed }) => isSandboxed)
+    ? `Chromium runs in its own sandbox: ${agents}`
+    : `Chromium runs without its own sandbox, as a separate user: ${agents}`
+}
+
 const make = Effect.fnUntraced(function* () {
   const context = yield* Effect.context<Cgroups | WebDialer>()
   const all = yield* Effect.scope
@@ -114,25 +129,9 @@ const make = Effect.fnUntraced(function* () {
     return entry
   }, Effect.uninterruptible)
 
-  const hold = (session_id: SessionId, call_id: CallId, input: BrowseInput) => {
-    const browser = entries.get(session_id)?.browser
-    return browser === undefined || browser.isClosed
-      ? Effect.fail(new ActionFailed({ problem: "no page is open: open one first", is_unknown: false }))
-      : browser.hold(call_id, input)
-  }
-
-  const status = Effect.sync(() => {
-    if (chromiumProgram() === undefined) return "Chromium is not installed"
-    const running = [...entries.values()].filter(({ browser }) => browser?.isClosed === false)
-    if (running.length === 0) return "Chromium is installed, and starts when an agent browses"
-    const agents = `${counted(running.length)} of at most ${BROWSERS_MAX} browsers`
-    return running.every(({ isSandboxed }) => isSandboxed)
-      ? `Chromium runs in its own sandbox: ${agents}`
-      : `Chromium runs without its own sandbox, as a separate user: ${agents}`
-  })
   return BrowserWorker.of({
-    status,
-    hold,
+    status: Effect.sync(() => statusText([...entries.values()])),
+    hold: (session_id, call_id, input) => holdIn(entries.get(session_id)?.browser, call_id, input),
     of: (session_id, epoch) =>
       Effect.flatMap(one.withPermit(begin(session_id, epoch)), ({ opening }) => Fiber.join(opening))
   })

@@ -124,13 +124,20 @@ const brokenSessions = (chains: Chains, heads: Heads): BackupSummary["broken"] =
   return broken
 }
 
-/** A machine that takes bytes in any pieces. It holds a line and a digest for each session. */
-const makeChecker = () => {
-  const whole = createHash("sha256")
+const isOfEvents = ({ table: { schema, table } }: Part) => schema === EVENTS.schema && table === EVENTS.table
+
+/** The row of a line, if it has the columns of its table. */
+const rowIn = (text: string, { keys }: Part): Result.Result<object, string> =>
+  Result.flatMap(parse(text), (value) =>
+    typeof value !== "object" || value === null || Object.keys(value).join() !== keys
+      ? Result.fail("the row does not have the columns of its table")
+      : Result.succeed(value)
+  )
+
+/** The contents of a backup, line by line. @param digest of the lines before */
+const makeContents = (digest: () => string) => {
   const chains = new Map<SessionId, Chain>()
   const heads = new Map<SessionId, { readonly last_rev: number; readonly head: string | null }>()
-  let rest = Buffer.alloc(0)
-  let line = 0
   let rows = 0
   let header: BackupHeader | undefined
   let part: Part | undefined
@@ -138,15 +145,11 @@ const makeChecker = () => {
 
   const takeRow = (text: string): string | undefined => {
     if (part === undefined) return "a row is outside a table"
-    const parsed = parse(text)
-    if (Result.isFailure(parsed)) return parsed.failure
-    const value = parsed.success
-    if (typeof value !== "object" || value === null || Object.keys(value).join() !== part.keys)
-      return "the row does not have the columns of its table"
+    const value = rowIn(text, part)
+    if (Result.isFailure(value)) return value.failure
     part.rows += 1
     rows += 1
-    const { schema, table } = part.table
-    return schema === EVENTS.schema && table === EVENTS.table ? takeEvent(chains, value) : undefined
+    return isOfEvents(part) ? takeEvent(chains, value.success) : undefined
   }
 
   /** The problem of a record, or the item that it is. */
@@ -175,22 +178,47 @@ const makeChecker = () => {
         heads.set(record.session_id, record)
         return undefined
       case "end":
-        if (whole.copy().digest("hex") !== record.sha256) return "its contents are not those that were written"
+        if (digest() !== record.sha256) return "its contents are not those that were written"
         sha256 = record.sha256
         return undefined
     }
   }
 
+  return {
+    isOver: () => sha256 !== undefined,
+    /** The problem of a line, or the item that it is. */
+    take: (text: string, bytes: Buffer): BackupItem | string | undefined => {
+      if (text.startsWith(RECORD_MARK)) return takeRecord(text.slice(RECORD_MARK.length))
+      part?.hash.update(bytes)
+      return takeRow(text) ?? { type: "row", text }
+    },
+    summary: (): BackupSummary | undefined =>
+      header === undefined || sha256 === undefined
+        ? undefined
+        : {
+            header,
+            rows,
+            sessions: heads.size,
+            events: [...chains.values()].reduce((sum, { rev }) => sum + rev, 0),
+            broken: brokenSessions(chains, heads),
+            sha256
+          }
+  }
+}
+
+/** A machine that takes bytes in any pieces. It holds a line and a digest for each session. */
+const makeChecker = () => {
+  const whole = createHash("sha256")
+  const contents = makeContents(() => whole.copy().digest("hex"))
+  let rest = Buffer.alloc(0)
+  let line = 0
+
   const takeLine = (bytes: Buffer, items: Array<BackupItem>): string | undefined => {
     line += 1
-    if (sha256 !== undefined) return "there is something after its end"
-    const text = bytes.subarray(0, -1).toString("utf8")
-    const isRecord = text.startsWith(RECORD_MARK)
-    if (!isRecord) part?.hash.update(bytes)
-    const found = isRecord ? takeRecord(text.slice(RECORD_MARK.length)) : takeRow(text)
+    if (contents.isOver()) return "there is something after its end"
+    const found = contents.take(bytes.subarray(0, -1).toString("utf8"), bytes)
     if (typeof found === "string") return found
     if (found !== undefined) items.push(found)
-    else if (!isRecord) items.push({ type: "row", text })
     whole.update(bytes)
     return undefined
   }
@@ -211,16 +239,8 @@ const makeChecker = () => {
       return rest.length > BACKUP_LINE_BYTES_MAX ? Result.fail("a line is too long") : Result.succeed(items)
     },
     end: (): Result.Result<BackupSummary, string> => {
-      if (header === undefined || sha256 === undefined || rest.length > 0) return Result.fail("it is truncated")
-      const events = [...chains.values()].reduce((sum, { rev }) => sum + rev, 0)
-      return Result.succeed({
-        header,
-        rows,
-        sessions: heads.size,
-        events,
-        broken: brokenSessions(chains, heads),
-        sha256
-      })
+      const summary = rest.length > 0 ? undefined : contents.summary()
+      return summary === undefined ? Result.fail("it is truncated") : Result.succeed(summary)
     }
   }
 }

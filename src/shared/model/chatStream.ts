@@ -1,5 +1,6 @@
 /** A streamed chat completion, put together to a whole one. */
 import { Result, Schema } from "effect"
+import type { ModelError } from "#schema/Event.ts"
 import { errorIn, MODEL_TOOL_ARGUMENT_BYTES_MAX, otherApi, unreadable } from "./Answer.ts"
 import type { Assembler, Delta } from "./Codec.ts"
 import { argumentsIn, besideIn, placeIn, reasonIn, Words, wordsIn } from "./leniency.ts"
@@ -179,16 +180,46 @@ const makeOlder = () => {
   }
 }
 
-export const chatAssembler = (): Assembler => {
-  const message = { content: "", refusal: "", reasoning: "", reasoning_content: "" }
+/** Choir asks for one choice. */
+const choiceOf = ({ choices }: typeof Chunk.Type) => choices?.[0]
+
+/** The chunk that a part of a stream is; a failure is the error that it tells or is. */
+const chunkIn = (data: unknown): Result.Result<typeof Chunk.Type, ModelError> => {
+  const error = errorIn(data)
+  if (error !== undefined) return Result.fail(error)
+  const chunk = decodeChunk(data)
+  if (Result.isFailure(chunk)) return Result.fail(unreadable("a part of the answer is not of a chat completion", data))
+  const other = choiceOf(chunk.success) === undefined ? otherApi(data, "chat") : undefined
+  return other === undefined ? Result.succeed(chunk.success) : Result.fail(other)
+}
+
+/** The texts of an answer, of which each comes in pieces. */
+const makeTexts = () => {
+  const texts = { content: "", refusal: "", reasoning: "", reasoning_content: "" }
+  return {
+    texts,
+    /** Adds the pieces of a delta; answers the characters of thoughts, and of all. */
+    add: (delta: Piece, text: string) => {
+      const refusal = besideIn(delta.refusal)
+      const reasoning = besideIn(delta.reasoning)
+      const reasoning_content = besideIn(delta.reasoning_content)
+      texts.content += text
+      texts.refusal += refusal
+      texts.reasoning += reasoning
+      texts.reasoning_content += reasoning_content
+      const thoughts = reasoning.length + reasoning_content.length
+      return { thoughts, chars: text.length + thoughts + refusal.length }
+    }
+  }
+}
+
+/** The parts of an answer beside its texts: reasoning in details, and calls. */
+const makeParts = () => {
   const { add: addDetail, details } = makeDetails()
   const calls = makeCalls()
   const older = makeOlder()
   let extra_content: unknown
-  let finish_reason: string | undefined
-  let usage: unknown
   let chars = 0
-  let hasDeltas = false
 
   const addDetails = (value: unknown): number => {
     const added = isDetails(value) ? value : []
@@ -198,28 +229,44 @@ export const chatAssembler = (): Assembler => {
     }
     return added.length
   }
+  return {
+    add: (delta: Piece) => {
+      const added = addDetails(delta.reasoning_details)
+      if (delta.extra_content !== undefined && delta.extra_content !== null) extra_content = delta.extra_content
+      const called = callsOf(delta.tool_calls).flatMap((part) => {
+        chars += PART_CHARS + argumentsIn(part.function?.arguments).length + (part.function?.name ?? "").length
+        return calls.add(part) ?? []
+      })
+      const old = older.add(delta.function_call ?? undefined)
+      return { hasDetails: added > 0, called: [...called, ...(old === undefined ? [] : [old])] }
+    },
+    hasCall: () => calls.slots.length > 0 || (older.call()?.name ?? "") !== "",
+    whole: () => ({
+      extra_content,
+      ...(details.length === 0 ? {} : { reasoning_details: details }),
+      ...(calls.slots.length === 0 ? {} : { tool_calls: calls.slots }),
+      ...(older.call() === undefined ? {} : { function_call: older.call() })
+    }),
+    chars: () => chars + older.chars()
+  }
+}
+
+export const chatAssembler = (): Assembler => {
+  const { add: addTexts, texts: message } = makeTexts()
+  const parts = makeParts()
+  let finish_reason: string | undefined
+  let usage: unknown
+  let chars = 0
+  let hasDeltas = false
+
   const addDelta = (delta: Piece, text: string): ReadonlyArray<Delta> => {
-    const refusal = besideIn(delta.refusal)
-    const reasoning = besideIn(delta.reasoning)
-    const reasoning_content = besideIn(delta.reasoning_content)
-    message.content += text
-    message.refusal += refusal
-    message.reasoning += reasoning
-    message.reasoning_content += reasoning_content
-    const thoughts = reasoning.length + reasoning_content.length
-    const parts = addDetails(delta.reasoning_details)
-    if (delta.extra_content !== undefined && delta.extra_content !== null) extra_content = delta.extra_content
-    const called = callsOf(delta.tool_calls).flatMap((part) => {
-      chars += PART_CHARS + argumentsIn(part.function?.arguments).length + (part.function?.name ?? "").length
-      return calls.add(part) ?? []
-    })
-    const old = older.add(delta.function_call ?? undefined)
-    chars += text.length + thoughts + refusal.length
+    const added = addTexts(delta, text)
+    const { called, hasDetails } = parts.add(delta)
+    chars += added.chars
     return [
-      ...(thoughts > 0 || parts > 0 ? [{ type: "thinking" } as const] : []),
+      ...(added.thoughts > 0 || hasDetails ? [{ type: "thinking" } as const] : []),
       ...(text === "" ? [] : [{ type: "text", text } as const]),
-      ...called,
-      ...(old === undefined ? [] : [old])
+      ...called
     ]
   }
   /** A piece in place of a delta; if it repeats what came before, only the rest is new, and after deltas nothing is. */
@@ -229,22 +276,13 @@ export const chatAssembler = (): Assembler => {
     if (message.content === "" || !text.startsWith(message.content)) return addDelta(piece, text)
     return addDelta({ content: text }, text.slice(message.content.length))
   }
-  const isSaid = () =>
-    message.content !== "" || message.refusal !== "" || calls.slots.length > 0 || (older.call()?.name ?? "") !== ""
+  const isSaid = () => message.content !== "" || message.refusal !== "" || parts.hasCall()
 
   return {
     take: (data) => {
-      const error = errorIn(data)
-      if (error !== undefined) return Result.fail(error)
-      const chunk = decodeChunk(data)
-      if (Result.isFailure(chunk))
-        return Result.fail(unreadable("a part of the answer is not of a chat completion", data))
-      // Choir asks for one choice.
-      const choice = chunk.success.choices?.[0]
-      if (choice === undefined) {
-        const other = otherApi(data, "chat")
-        if (other !== undefined) return Result.fail(other)
-      }
+      const chunk = chunkIn(data)
+      if (Result.isFailure(chunk)) return Result.fail(chunk.failure)
+      const choice = choiceOf(chunk.success)
       finish_reason = reasonIn(choice?.finish_reason) ?? finish_reason
       usage = chunk.success.usage ?? choice?.usage ?? usage
       const { delta, message: whole } = choice ?? {}
@@ -261,17 +299,11 @@ export const chatAssembler = (): Assembler => {
             choices: [
               {
                 ...(finish_reason === undefined ? {} : { finish_reason }),
-                message: {
-                  ...message,
-                  extra_content,
-                  ...(details.length === 0 ? {} : { reasoning_details: details }),
-                  ...(calls.slots.length === 0 ? {} : { tool_calls: calls.slots }),
-                  ...(older.call() === undefined ? {} : { function_call: older.call() })
-                }
+                message: { ...message, ...parts.whole() }
               }
             ],
             usage
           },
-    chars: () => chars + older.chars()
+    chars: () => chars + parts.chars()
   }
 }

@@ -67,6 +67,20 @@ const begun = (block: Readonly<Record<string, unknown>>): Block =>
 const keysOf = (value: unknown): Readonly<Record<string, unknown>> =>
   Option.getOrElse(Schema.decodeUnknownOption(Any)(value), () => ({}))
 
+/** The event that a part of a stream is, `undefined` where it means nothing here; a failure is the error that it tells or is. */
+const eventIn = (data: unknown): Result.Result<Event | undefined, ModelError> => {
+  const type = Predicate.hasProperty(data, "type") ? data.type : undefined
+  // An event that names another type may have a message of any meaning.
+  const isNamed = typeof type === "string" && type !== "error" && !Predicate.hasProperty(data, "error")
+  const error = type === "error" ? (errorIn(data) ?? malformed(data)) : isNamed ? undefined : errorIn(data)
+  if (error !== undefined) return Result.fail(error)
+  if (typeof type === "string" && !KNOWN.has(type)) {
+    const other = otherApi(data, "messages")
+    return other === undefined ? Result.succeed(undefined) : Result.fail(other)
+  }
+  return Result.mapError(decodeEvent(data), () => malformed(data))
+}
+
 export const messagesAssembler = (): Assembler => {
   const blocks = new Map<number, Block>()
   const usage = new Map<string, unknown>()
@@ -120,18 +134,7 @@ export const messagesAssembler = (): Assembler => {
     }
   }
   return {
-    take: (data) => {
-      const type = Predicate.hasProperty(data, "type") ? data.type : undefined
-      // An event that names another type may have a message of any meaning.
-      const isNamed = typeof type === "string" && type !== "error" && !Predicate.hasProperty(data, "error")
-      const error = type === "error" ? (errorIn(data) ?? malformed(data)) : isNamed ? undefined : errorIn(data)
-      if (error !== undefined) return Result.fail(error)
-      if (typeof type === "string" && !KNOWN.has(type)) {
-        const other = otherApi(data, "messages")
-        return other === undefined ? Result.succeed([]) : Result.fail(other)
-      }
-      return Result.mapBoth(decodeEvent(data), { onFailure: () => malformed(data), onSuccess: add })
-    },
+    take: (data) => Result.map(eventIn(data), (event) => (event === undefined ? [] : add(event))),
     whole: (isMarked) =>
       (typeof stop_reason === "string" && stop_reason !== "") || (isMarked && blocks.size > 0)
         ? {

@@ -146,6 +146,13 @@ const makeHidden = (shown: Shown) => {
   }
 }
 
+/** Whether a mark at its place is one, and not a part of the words before it. */
+const isMark = (mark: FoundMark, before: string): boolean => {
+  if (mark.kind === "frame" || !mark.isSpoken) return true
+  if (mark.kind === "end") return BEHIND_THOUGHTS.test(before)
+  return mark.hides === "thought" || !MID_SENTENCE.test(before)
+}
+
 /** Takes pieces of one answer. `calls` says whether calls that are written as text are left out too. */
 export const makeSpokenText = (calls: "kept" | "left out") => {
   const shown = makeShown()
@@ -156,7 +163,7 @@ export const makeSpokenText = (calls: "kept" | "left out") => {
   /** Whether thoughts began: a later end of some is not that of all before it. */
   let hasBegun = false
   /** Whether a call began that is kept, with all behind it. */
-  let isRaw = false
+  const isRaw = () => hasCall && calls === "kept"
   let places = 0
 
   /** Passes characters on as words. */
@@ -164,19 +171,12 @@ export const makeSpokenText = (calls: "kept" | "left out") => {
     shown.add(waiting.slice(0, chars))
     waiting = waiting.slice(chars)
   }
-  /** Whether a mark at its place is one, and not a part of the words. */
+  /** Whether a mark hides something from here on. */
   const isObeyed = (mark: FoundMark): boolean => {
-    if (mark.kind === "frame") return true
-    if (mark.kind === "end") {
-      if (mark.isSpoken && !BEHIND_THOUGHTS.test(shown.before())) return false
-      if (!hasBegun) shown.forget()
-      return true
-    }
-    if (mark.hides === "thought") return true
-    if (mark.isSpoken && MID_SENTENCE.test(shown.before())) return false
-    hasCall = true
-    isRaw = calls === "kept"
-    return !isRaw
+    if (!isMark(mark, shown.before())) return false
+    if (mark.kind === "end" && !hasBegun) shown.forget()
+    if (mark.kind === "begin" && mark.hides !== "thought") hasCall = true
+    return !isRaw()
   }
   const obey = (mark: FoundMark) => {
     if (mark.kind !== "begin") return void (waiting = waiting.slice(mark.chars))
@@ -186,7 +186,7 @@ export const makeSpokenText = (calls: "kept" | "left out") => {
   /** Goes to the next place that may mean something; false where the rest of the text has to come first. */
   const step = (isLast: boolean): boolean => {
     places += 1
-    const at = isRaw || places > PLACES_MAX ? -1 : waiting.search(shown.isInCode() ? OF_CODE : OF_WORDS)
+    const at = isRaw() || places > PLACES_MAX ? -1 : waiting.search(shown.isInCode() ? OF_CODE : OF_WORDS)
     pass(at < 0 ? waiting.length : at)
     if (waiting === "") return false
     const [ticks = ""] = /^`+/u.exec(waiting) ?? []

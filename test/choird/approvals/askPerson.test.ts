@@ -30,29 +30,31 @@ const proposed = Effect.fnUntraced(function* (dm: ResourceName, dms: ReadonlyArr
 })
 
 describeStores("a change of the configuration", (it) => {
-  it.effect("that somebody without the rights of an admin caused is asked at an admin's chat, and the person reads who decides", () =>
-    Effect.gen(function* () {
-      const places = [
-        [TABLET, [TABLET, PHONE]],
-        [TABLET, [TABLET]],
-        [FAMILY, [FAMILY]]
-      ] as const
-      for (const [index, [dm, dms]] of places.entries()) {
-        const { agent_id, number, told, woken } = yield* proposed(dm, dms, `change-${index}`)
-        assert.deepStrictEqual(woken, [PHONE, dm])
-        const [card, line, ...more] = yield* told
-        assert.lengthOf(more, 0)
-        assert.strictEqual(card?.dm, PHONE)
-        assert.include(card?.text, `${agent_id} asks for your approval (number ${number}).\nall of it\n`)
-        assert.include(card?.text, `Tap a button, or send /approve ${number} or /reject ${number}.`)
-        assert.deepStrictEqual(line, {
-          dm,
-          text: `${agent_id} asks to change the configuration (number ${number}): ${SUMMARY}. An admin was asked and decides.`
-        })
-        yield* deliver(PHONE)
-        yield* decide(number, "rejected")
-      }
-    }).pipe(alive)
+  it.effect(
+    "that somebody without the rights of an admin caused is asked at an admin's chat, and the person reads who decides",
+    () =>
+      Effect.gen(function* () {
+        const places = [
+          [TABLET, [TABLET, PHONE]],
+          [TABLET, [TABLET]],
+          [FAMILY, [FAMILY]]
+        ] as const
+        for (const [index, [dm, dms]] of places.entries()) {
+          const { agent_id, number, told, woken } = yield* proposed(dm, dms, `change-${index}`)
+          assert.deepStrictEqual(woken, [PHONE, dm])
+          const [card, line, ...more] = yield* told
+          assert.lengthOf(more, 0)
+          assert.strictEqual(card?.dm, PHONE)
+          assert.include(card?.text, `${agent_id} asks for your approval (number ${number}).\nall of it\n`)
+          assert.include(card?.text, `Tap a button, or send /approve ${number} or /reject ${number}.`)
+          assert.deepStrictEqual(line, {
+            dm,
+            text: `${agent_id} asks to change the configuration (number ${number}): ${SUMMARY}. An admin was asked and decides.`
+          })
+          yield* deliver(PHONE)
+          yield* decide(number, "rejected")
+        }
+      }).pipe(alive)
   )
 
   it.effect("is reported to that person too, however an admin decides", () =>

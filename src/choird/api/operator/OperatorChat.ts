@@ -1,5 +1,5 @@
 /** The console channel of `choirctl chat`. */
-import { Effect, Stream } from "effect"
+import { Context, Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Config } from "#schema/Config.ts"
 import { type AgentId, ResourceName } from "#schema/Ids.ts"
@@ -44,6 +44,20 @@ const notConsole = (agent_id: AgentId, [dm, ...more]: ReadonlyArray<ResourceName
     : `${agent_id} talks in the DMs ${[dm, ...more].join(", ")}, none of which is a console`
 }
 
+/** The agent and the first of its DMs that is a console: nobody speaks here for a person on another gateway. */
+const consoleOf = Effect.fnUntraced(function* (agent_id: AgentId) {
+  const config = yield* ConfigStore
+  const lifecycle = yield* Lifecycle
+  const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
+  const { config: running } = yield* config.current
+  const dms = view.bindings === null ? dmList(running.agents[agent_id]?.defaults.dm) : boundDms(view.bindings)
+  const dm = dms.find((name) => isConsole(running, name))
+  const place = dm === undefined ? undefined : running.dms[dm]
+  if (dm === undefined || place === undefined)
+    return yield* conflict("NOT_CONSOLE", notConsole(agent_id, dms), rebind(running, agent_id, dms))
+  return { view, dm, gateway: place.gateway, admin: place.admin }
+})
+
 export const layerOperatorChat = HttpApiBuilder.group(
   OperatorApi,
   "chat",
@@ -51,22 +65,10 @@ export const layerOperatorChat = HttpApiBuilder.group(
     const chat = yield* ChatStream
     const choices = yield* Choices
     const commands = yield* GatewayCommands
-    const config = yield* ConfigStore
     const inbox = yield* Inbox
-    const lifecycle = yield* Lifecycle
     const outbox = yield* Outbox
-
-    /** The agent and the first of its DMs that is a console: nobody speaks here for a person on another gateway. */
-    const console = Effect.fnUntraced(function* (agent_id: AgentId) {
-      const view = yield* Effect.mapError(lifecycle.view(agent_id), fromAgentRefused)
-      const { config: running } = yield* config.current
-      const dms = view.bindings === null ? dmList(running.agents[agent_id]?.defaults.dm) : boundDms(view.bindings)
-      const dm = dms.find((name) => isConsole(running, name))
-      const place = dm === undefined ? undefined : running.dms[dm]
-      if (dm === undefined || place === undefined)
-        return yield* conflict("NOT_CONSOLE", notConsole(agent_id, dms), rebind(running, agent_id, dms))
-      return { view, dm, gateway: place.gateway, admin: place.admin }
-    })
+    const context = Context.pick(ConfigStore, Lifecycle)(yield* Effect.context<ConfigStore | Lifecycle>())
+    const console = (agent_id: AgentId) => Effect.provideContext(consoleOf(agent_id), context)
 
     /** A console whose agent can receive this text. */
     const listening = Effect.fnUntraced(function* (agent_id: AgentId, text: string) {

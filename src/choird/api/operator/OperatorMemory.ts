@@ -1,12 +1,13 @@
 /** The operator's endpoints about agents' memory: what it holds, facts to set and delete, and what is to be forgotten. */
-import { Effect, Option } from "effect"
+import { Context, Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { AgentId } from "#schema/Ids.ts"
+import type { Fact, FactKey } from "#schema/Memory.ts"
 import { MEMORY_PAGE_MAX, type MemoryName } from "#schema/MemoryApi.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { conflict, fromAgentRefused, notFound } from "#src/choird/api/refusals.ts"
 import { Lifecycle } from "#src/choird/agents/Lifecycle.ts"
-import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
+import { type DatabaseAway, databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { Audit } from "#src/choird/logs/Audit.ts"
 import { Forgetting } from "#src/choird/memory/Forgetting.ts"
 import { Knowledge } from "#src/choird/memory/Knowledge.ts"
@@ -24,6 +25,22 @@ const unknown = (agent_id: AgentId, name: MemoryName) =>
     `choirctl memory list ${agent_id}`
   )
 
+/** Stores a fact in the operator's name. */
+const setFact = Effect.fn("OperatorApi.setFact")(function* (id: AgentId, key: FactKey | null, text: string) {
+  const audit = yield* Audit
+  const knowledge = yield* Knowledge
+  const { change, fact } = yield* knowledge.set(id, { key, text, untrusted: false, source: OPERATOR }).pipe(
+    // An operator's fact is trusted.
+    Effect.catchTag("FactTrusted", Effect.die),
+    Effect.catchTag("KnowledgeFull", ({ message }) =>
+      Effect.fail(conflict("MEMORY_FULL", message, `choirctl memory delete ${id} KEY`))
+    )
+  )
+  const detail = { document_id: fact.id, change }
+  yield* audit.record({ who: "operator", action: "memory.set", agent_id: id, detail })
+  return { fact, change }
+}, databaseDefect)
+
 export const layerOperatorMemory = HttpApiBuilder.group(
   OperatorApi,
   "memory",
@@ -34,9 +51,23 @@ export const layerOperatorMemory = HttpApiBuilder.group(
     const knowledge = yield* Knowledge
     const lifecycle = yield* Lifecycle
     const recall = yield* Recall
+    const provide = Effect.provideContext(Context.make(Audit, audit).pipe(Context.add(Knowledge, knowledge)))
 
     const known = (id: AgentId) => Effect.mapError(lifecycle.view(id), fromAgentRefused)
     const onAgent = <A, E, R>(id: AgentId, work: Effect.Effect<A, E, R>) => Effect.andThen(known(id), work)
+    /** Changes the fact of a name, and audits that. */
+    const onFact = Effect.fn("OperatorApi.changeFact")(function* (
+      id: AgentId,
+      name: MemoryName,
+      action: "memory.delete" | "memory.trust",
+      change: Effect.Effect<Option.Option<Fact>, DatabaseAway>
+    ) {
+      yield* known(id)
+      const fact = Option.getOrUndefined(yield* databaseDefect(change))
+      if (fact === undefined) return yield* unknown(id, name)
+      yield* audit.record({ who: "operator", action, agent_id: id, detail: { document_id: fact.id } })
+      return fact
+    })
 
     return handlers.handleAll({
       list: Effect.fn("OperatorApi.listMemory")(function* ({ params: { id }, query: { prefix } }) {
@@ -65,44 +96,9 @@ export const layerOperatorMemory = HttpApiBuilder.group(
             })
           )
         ),
-      set: Effect.fn("OperatorApi.setFact")(function* ({ params: { id }, payload: { key, text } }) {
-        yield* known(id)
-        const fact = { key, text, untrusted: false, source: OPERATOR }
-        const written = yield* databaseDefect(knowledge.set(id, fact)).pipe(
-          // An operator's fact is trusted.
-          Effect.catchTag("FactTrusted", Effect.die),
-          Effect.catchTag("KnowledgeFull", ({ message }) =>
-            Effect.fail(conflict("MEMORY_FULL", message, `choirctl memory delete ${id} KEY`))
-          )
-        )
-        const detail = { document_id: written.fact.id, change: written.change }
-        yield* audit.record({ who: "operator", action: "memory.set", agent_id: id, detail })
-        return { fact: written.fact, change: written.change }
-      }),
-      delete: Effect.fn("OperatorApi.deleteFact")(function* ({ params: { id }, payload }) {
-        yield* known(id)
-        const gone = Option.getOrUndefined(yield* databaseDefect(knowledge.remove(id, payload)))
-        if (gone === undefined) return yield* unknown(id, payload)
-        yield* audit.record({
-          who: "operator",
-          action: "memory.delete",
-          agent_id: id,
-          detail: { document_id: gone.id }
-        })
-        return gone
-      }),
-      trust: Effect.fn("OperatorApi.trustFact")(function* ({ params: { id }, payload }) {
-        yield* known(id)
-        const fact = Option.getOrUndefined(yield* databaseDefect(knowledge.trust(id, payload)))
-        if (fact === undefined) return yield* unknown(id, payload)
-        yield* audit.record({
-          who: "operator",
-          action: "memory.trust",
-          agent_id: id,
-          detail: { document_id: fact.id }
-        })
-        return fact
-      }),
+      set: ({ params: { id }, payload: { key, text } }) => onAgent(id, provide(setFact(id, key, text))),
+      delete: ({ params: { id }, payload }) => onFact(id, payload, "memory.delete", knowledge.remove(id, payload)),
+      trust: ({ params: { id }, payload }) => onFact(id, payload, "memory.trust", knowledge.trust(id, payload)),
       plan: ({ params: { id }, payload }) => onAgent(id, databaseDefect(forgetting.plan(id, payload))),
       forget: ({ params: { id }, payload }) =>
         onAgent(

@@ -1,8 +1,8 @@
 /** The operator's endpoints about sessions: events, jobs, verification, and orders to the agent. */
 import { randomUUID } from "node:crypto"
-import { Clock, Effect, Option, Stream } from "effect"
+import { Clock, Context, Effect, Option, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { type AgentId, EDGE, type SessionId } from "#schema/Ids.ts"
+import { type AgentId, EDGE, type LaneId, type SessionId } from "#schema/Ids.ts"
 import { OperatorApi } from "#schema/OperatorApi.ts"
 import { type SessionSummary, type SignalSummary } from "#schema/SessionsApi.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
@@ -135,58 +135,77 @@ const signalled = ({ ended, signal_id }: Pick<Ordered, "ended" | "signal_id">): 
   refused: ended?.refused ?? null
 })
 
+/** The session in which an agent runs after another one, once it runs. */
+const successorOf = Effect.fnUntraced(function* (agent_id: AgentId, before: SessionId) {
+  const lifecycle = yield* Lifecycle
+  const found = yield* lifecycle.follow(agent_id).pipe(
+    Stream.filter(({ session_id, status }) => session_id !== null && session_id !== before && status === "running"),
+    Stream.runHead,
+    Effect.timeoutOption(SIGNAL_WAIT_MS_MAX)
+  )
+  return Option.getOrNull(Option.flatten(found))?.session_id ?? null
+})
+
+const stateOf = (session_id: SessionId) =>
+  Effect.flatMap(EventStore, (events) =>
+    Effect.mapError(databaseDefect(events.state(session_id)), fromSessionUnreadable)
+  )
+
+/** A stream of a session's events, with those that come later where it follows. */
+const eventsOf = Effect.fn("OperatorApi.events")(function* (
+  session_id: SessionId,
+  query: { readonly from?: number; readonly last?: number; readonly follow?: "true" | "false" }
+) {
+  const events = yield* EventStore
+  const from = yield* natural("from", query.from)
+  const last = yield* natural("last", query.last)
+  // Once the stream runs, it can no longer answer that there is no such session.
+  yield* Effect.mapError(databaseDefect(events.head(session_id)), fromSessionUnknown)
+  const options = {
+    ...(from === undefined ? {} : { from }),
+    ...(last === undefined ? {} : { last }),
+    follow: query.follow === "true"
+  }
+  return Stream.orDie(events.events(session_id, options))
+})
+
+/** The jobs of a session, with the words that their events hold. */
+const jobsOf = Effect.fn("OperatorApi.cores")(function* (session_id: SessionId) {
+  const events = yield* EventStore
+  const state = yield* stateOf(session_id)
+  const words = yield* databaseDefect(events.jobWords(session_id, state))
+  return jobSummaries(state, words, yield* Clock.currentTimeMillis)
+})
+
+/** The prompt of a lane's next call, which only the running agent knows. */
+const contextOf = Effect.fn("OperatorApi.context")(function* (session_id: SessionId, lane: LaneId) {
+  const contexts = yield* Contexts
+  const lifecycle = yield* Lifecycle
+  yield* stateOf(session_id)
+  const runs = (yield* lifecycle.list).some((row) => row.session_id === session_id && row.status === "running")
+  if (!runs) return yield* conflict("NOT_RUNNING", "the session is not running; resume it: choirctl session resume")
+  return yield* Effect.mapError(contexts.ask(session_id, lane), ({ kind, message }) => conflict(kind, message))
+})
+
 export const layerOperatorSessions = HttpApiBuilder.group(
   OperatorApi,
   "sessions",
   Effect.fnUntraced(function* (handlers) {
-    const contexts = yield* Contexts
     const events = yield* EventStore
-    const lifecycle = yield* Lifecycle
     const sessions = yield* SessionStore
     const steering = yield* Steering
+    const provide = Effect.provideContext(
+      Context.pick(Contexts, EventStore, Lifecycle)(yield* Effect.context<Contexts | EventStore | Lifecycle>())
+    )
     const order = <const O extends Order>(session_id: SessionId, asking: Parameters<typeof asked>[1], order: O) =>
       Effect.mapError(databaseDefect(steering.order(asked(session_id, asking), order)), (error) =>
         error._tag === "SessionUnknown" ? fromSessionUnknown(error) : fromSteeringRefused(error)
       )
-    /** The session in which an agent runs after another one, once it runs. */
-    const successorOf = (agent_id: AgentId, before: SessionId) =>
-      lifecycle.follow(agent_id).pipe(
-        Stream.filter(({ session_id, status }) => session_id !== null && session_id !== before && status === "running"),
-        Stream.runHead,
-        Effect.timeoutOption(SIGNAL_WAIT_MS_MAX),
-        Effect.map((found) => Option.getOrNull(Option.flatten(found))?.session_id ?? null)
-      )
-    const state = (session_id: SessionId) =>
-      Effect.mapError(databaseDefect(events.state(session_id)), fromSessionUnreadable)
     return handlers.handleAll({
       list: ({ query }) => Effect.map(databaseDefect(sessions.list(query.agent_id)), (rows) => rows.map(summary)),
-      events: Effect.fn("OperatorApi.events")(function* ({ params, query }) {
-        const from = yield* natural("from", query.from)
-        const last = yield* natural("last", query.last)
-        // Once the stream runs, it can no longer answer that there is no such session.
-        yield* Effect.mapError(databaseDefect(events.head(params.id)), fromSessionUnknown)
-        const options = {
-          ...(from === undefined ? {} : { from }),
-          ...(last === undefined ? {} : { last }),
-          follow: query.follow === "true"
-        }
-        return Stream.orDie(events.events(params.id, options))
-      }),
-      cores: Effect.fn("OperatorApi.cores")(function* ({ params }) {
-        const now = yield* state(params.id)
-        const words = yield* databaseDefect(events.jobWords(params.id, now))
-        const now_ms = yield* Clock.currentTimeMillis
-        return jobSummaries(now, words, now_ms)
-      }),
-      context: Effect.fn("OperatorApi.context")(function* ({ params, query: { lane = EDGE } }) {
-        yield* state(params.id)
-        const runs = (yield* lifecycle.list).some(
-          ({ session_id, status }) => session_id === params.id && status === "running"
-        )
-        if (!runs)
-          return yield* conflict("NOT_RUNNING", "the session is not running; resume it: choirctl session resume")
-        return yield* Effect.mapError(contexts.ask(params.id, lane), ({ kind, message }) => conflict(kind, message))
-      }),
+      events: ({ params, query }) => provide(eventsOf(params.id, query)),
+      cores: ({ params }) => provide(jobsOf(params.id)),
+      context: ({ params, query: { lane = EDGE } }) => provide(contextOf(params.id, lane)),
       cancel: Effect.fn("OperatorApi.cancel")(function* ({ params, payload: { job_name, ...asking } }) {
         const named = job_name === undefined ? {} : { job_name }
         const ordered = yield* order(params.id, asking, { type: "CancelCore", ...named })
@@ -207,7 +226,7 @@ export const layerOperatorSessions = HttpApiBuilder.group(
         })
         const row = Option.getOrUndefined(yield* databaseDefect(sessions.get(params.id)))
         const isOver = ordered.ended !== null && ordered.ended.refused === null
-        const next = isOver && row !== undefined ? yield* successorOf(row.agent_id, params.id) : null
+        const next = isOver && row !== undefined ? yield* provide(successorOf(row.agent_id, params.id)) : null
         return { ...signalled(ordered), closed: params.id, session_id: next }
       }),
       inject: ({ params, payload: { text, ...asking } }) =>

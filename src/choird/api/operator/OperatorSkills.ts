@@ -1,6 +1,7 @@
 /** The operator's endpoints about the skills and tools of an agent's newest image, and the runs of its skills and jobs. */
-import { Cause, Effect, Exit, Option, Ref, type Schema, FileSystem } from "effect"
+import { Cause, Context, Effect, Exit, Option, Ref, type Schema, FileSystem } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import type { TrySkill, TryTool } from "#schema/AgentsApi.ts"
 import type { AgentId } from "#schema/Ids.ts"
 import type { TriedTool } from "#schema/ContainedTrial.ts"
 import type { SkillFile } from "#schema/SkillOffer.ts"
@@ -114,6 +115,41 @@ const outcomeOf = (exit: Exit.Exit<TriedTool, TrialRefused | DatabaseAway>): Rea
   return { outcome: "failed", error: failure instanceof TrialRefused ? failure.kind : "INTERNAL" }
 }
 
+/** Tries a tool, with audit rows for its beginning and its end. */
+const tryTool = Effect.fn("OperatorApi.tryTool")(function* (id: AgentId, payload: typeof TryTool.Type) {
+  const audit = yield* Audit
+  const toolTrials = yield* ToolTrials
+  const { confirmed = false, input, tool } = payload
+  const record = (detail: Readonly<Record<string, Schema.Json>>) =>
+    audit.record({ who: "operator", action: "tool.try", agent_id: id, detail: { tool, confirmed, ...detail } })
+  const begun = yield* Ref.make(false)
+  // A call whose client goes away may have acted: it has its row before it begins, and another one when it ends.
+  const begins = Effect.andThen(record({ outcome: "begun" }), Ref.set(begun, true))
+  const run = toolTrials.run({ agent_id: id, tool, input, confirmed, begins })
+  const audited = Effect.onExit(run, (exit) =>
+    Effect.flatMap(Ref.get(begun), (has) => (has ? record(outcomeOf(exit)) : Effect.void))
+  )
+  return yield* Effect.mapError(databaseDefect(audited), fromTrialRefused)
+})
+
+/** Tries a skill, and audits how that ended. */
+const trySkill = Effect.fn("OperatorApi.trySkill")(function* (id: AgentId, payload: typeof TrySkill.Type) {
+  const audit = yield* Audit
+  const skillTrials = yield* SkillTrials
+  const { files, ...trial } = payload
+  const given = yield* Effect.mapError(trialFiles(files), badRequest)
+  yield* Effect.mapError(trialFiles(payload.references ?? []), badRequest)
+  const tried = yield* Effect.mapError(skillTrials.run({ agent_id: id, ...trial, files: given }), fromTrialRefused)
+  const { cost_usd = 0, outcome, skill } = tried
+  yield* audit.record({
+    who: "operator",
+    action: "skill.try",
+    agent_id: id,
+    detail: { skill, outcome, cost_usd }
+  })
+  return tried
+})
+
 export const layerOperatorSkills = HttpApiBuilder.group(
   OperatorApi,
   "skills",
@@ -123,8 +159,9 @@ export const layerOperatorSkills = HttpApiBuilder.group(
     const imports = yield* SkillImports
     const fromImage = yield* newestImage
     const notOffered = yield* makeNotOffered
-    const skillTrials = yield* SkillTrials
-    const toolTrials = yield* ToolTrials
+    const provide = Effect.provideContext(
+      Context.pick(Audit, SkillTrials, ToolTrials)(yield* Effect.context<Audit | SkillTrials | ToolTrials>())
+    )
     /** Each skill with the gate's report of its build, and with what a run could cost by the models of now. */
     const all = Effect.fnUntraced(function* (id: AgentId) {
       const own = yield* fromImage(id, imageSkills)
@@ -168,36 +205,8 @@ export const layerOperatorSkills = HttpApiBuilder.group(
         yield* audit.record({ who: "operator", action: "skill.add", detail: { skill: name, commit, ...pin } })
         return added
       }),
-      tryTool: Effect.fn("OperatorApi.tryTool")(function* ({ params: { id }, payload }) {
-        const { confirmed = false, input, tool } = payload
-        const record = (detail: Readonly<Record<string, Schema.Json>>) =>
-          audit.record({ who: "operator", action: "tool.try", agent_id: id, detail: { tool, confirmed, ...detail } })
-        const begun = yield* Ref.make(false)
-        // A call whose client goes away may have acted: it has its row before it begins, and another one when it ends.
-        const begins = Effect.andThen(record({ outcome: "begun" }), Ref.set(begun, true))
-        const run = toolTrials.run({ agent_id: id, tool, input, confirmed, begins })
-        const audited = Effect.onExit(run, (exit) =>
-          Effect.flatMap(Ref.get(begun), (has) => (has ? record(outcomeOf(exit)) : Effect.void))
-        )
-        return yield* Effect.mapError(databaseDefect(audited), fromTrialRefused)
-      }),
-      trySkill: Effect.fn("OperatorApi.trySkill")(function* ({ params: { id }, payload }) {
-        const { files, ...trial } = payload
-        const given = yield* Effect.mapError(trialFiles(files), badRequest)
-        yield* Effect.mapError(trialFiles(payload.references ?? []), badRequest)
-        const tried = yield* Effect.mapError(
-          skillTrials.run({ agent_id: id, ...trial, files: given }),
-          fromTrialRefused
-        )
-        const { cost_usd = 0, outcome, skill } = tried
-        yield* audit.record({
-          who: "operator",
-          action: "skill.try",
-          agent_id: id,
-          detail: { skill, outcome, cost_usd }
-        })
-        return tried
-      }),
+      tryTool: ({ params: { id }, payload }) => provide(tryTool(id, payload)),
+      trySkill: ({ params: { id }, payload }) => provide(trySkill(id, payload)),
       tools: Effect.fn("OperatorApi.listTools")(function* ({ params: { id } }) {
         const own = yield* fromImage(id, imageTools)
         const reasonOf = yield* notOffered(id)

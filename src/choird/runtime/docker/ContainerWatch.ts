@@ -70,30 +70,59 @@ const decodeEvent = Schema.decodeUnknownOption(Event)
 const ENDED = new Set(["exited", "dead"])
 const GONE: ContainerEnd = { code: null, out_of_memory: false }
 
+const settle = ({ ended }: Watched, end: ContainerEnd) => Effect.asVoid(Deferred.succeed(ended, end))
+
+/** The state of a container, if the engine has one of that id. */
+const inspect = Effect.fnUntraced(function* (container_id: string) {
+  const { use } = yield* DockerEngine
+  const what = `the container ${container_id.slice(0, 12)} could not be inspected`
+  const answer = yield* use(what, (docker, abortSignal) =>
+    docker.getContainer(container_id).inspect({ abortSignal })
+  ).pipe(
+    Effect.asSome,
+    Effect.catchIf(
+      (error) => error.reason === "missing",
+      () => Effect.succeedNone
+    )
+  )
+  if (Option.isNone(answer)) return Option.none()
+  return Option.some(yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error)))
+})
+
+/** The ids of an installation's containers that end, as the engine reports them. */
+const endings = Effect.fnUntraced(function* (installation_id: string) {
+  const { use } = yield* DockerEngine
+  const what = "the Docker engine's events could not be read"
+  const filters = JSON.stringify({
+    type: ["container"],
+    event: ["die", "destroy"],
+    label: [`${HOME_LABEL}=${installation_id}`]
+  })
+  const events = yield* use(what, (docker, abortSignal) => docker.getEvents({ filters, abortSignal }))
+  return NodeStream.fromReadable<Uint8Array, DockerError>({
+    evaluate: () => events as Readable,
+    onError: (cause) => dockerError(what, cause)
+  }).pipe(
+    Stream.decodeText(),
+    Stream.splitLines,
+    Stream.map((line) => Option.getOrUndefined(decodeEvent(line))?.Actor.ID),
+    Stream.filter((container_id) => container_id !== undefined)
+  )
+})
+
 const make = Effect.fnUntraced(function* ({ id }: Installation) {
-  const engine = yield* DockerEngine
+  const provide = Effect.provideService(DockerEngine, yield* DockerEngine)
   const all = new Map<string, Watched>()
   let away_since_ms: number | undefined
   let connections = 0
   let isConnected = false
 
-  const settle = ({ ended }: Watched, end: ContainerEnd) => Effect.asVoid(Deferred.succeed(ended, end))
-
   const look = Effect.fnUntraced(function* (container_id: string): Effect.fn.Return<Condition, DockerError> {
     const watched = all.get(container_id)
     if (watched === undefined) return "unknown"
-    const what = `the container ${container_id.slice(0, 12)} could not be inspected`
-    const answer = yield* engine
-      .use(what, (docker, abortSignal) => docker.getContainer(container_id).inspect({ abortSignal }))
-      .pipe(
-        Effect.asSome,
-        Effect.catchIf(
-          (error) => error.reason === "missing",
-          () => Effect.succeedNone
-        )
-      )
-    if (Option.isNone(answer)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
-    const { State } = yield* Effect.mapError(decodeState(answer.value), (error) => dockerError(what, error))
+    const found = yield* provide(inspect(container_id))
+    if (Option.isNone(found)) return yield* Effect.as(settle(watched, GONE), "gone" as const)
+    const { State } = found.value
     if (State.Pid > 1) watched.init = yield* Effect.orElseSucceed(statOf(State.Pid), () => watched.init)
     if (State.Running || !ENDED.has(State.Status)) return State.Status === "paused" ? "paused" : "running"
     yield* settle(watched, { code: State.ExitCode, out_of_memory: State.OOMKilled })
@@ -103,26 +132,7 @@ const make = Effect.fnUntraced(function* ({ id }: Installation) {
   const lookAtAll = Effect.suspend(() => Effect.forEach([...all.keys()], look, { discard: true }))
 
   const listen = Effect.gen(function* () {
-    const what = "the Docker engine's events could not be read"
-    const filters = JSON.stringify({
-      type: ["container"],
-      event: ["die", "destroy"],
-      label: [`${HOME_LABEL}=${id}`]
-    })
-    const events = yield* engine.use(what, (docker, abortSignal) => docker.getEvents({ filters, abortSignal }))
-    const reading = NodeStream.fromReadable<Uint8Array, DockerError>({
-      evaluate: () => events as Readable,
-      onError: (cause) => dockerError(what, cause)
-    }).pipe(
-      Stream.decodeText(),
-      Stream.splitLines,
-      Stream.runForEach((line) =>
-        Option.match(decodeEvent(line), {
-          onNone: () => Effect.void,
-          onSome: ({ Actor }) => Effect.asVoid(look(Actor.ID))
-        })
-      )
-    )
+    const reading = Stream.runForEach(yield* provide(endings(id)), look)
     away_since_ms = undefined
     connections += 1
     isConnected = true

@@ -117,6 +117,12 @@ const prune = Effect.fnUntraced(function* (home_id: string, source: ImageSource,
   yield* Effect.forEach(names.unusedTags(tagged, source, key), remove, { discard: true })
 })
 
+const agentLabels = ({ agent_id, image_version }: ImageSource, key: string) => ({
+  [names.AGENT_LABEL]: agent_id,
+  [names.VERSION_LABEL]: image_version,
+  [names.BASE_LABEL]: key
+})
+
 const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerImagesOptions) {
   const context = Context.pick(
     DockerEngine,
@@ -145,12 +151,7 @@ const make = Effect.fnUntraced(function* ({ home, programs, runtime }: DockerIma
     const { agent_id, image_version } = source
     const tag = names.agentTag(agent_id, image_version)
     yield* progress(`build image ${tag}`)
-    const labels = {
-      ...ours,
-      [names.AGENT_LABEL]: agent_id,
-      [names.VERSION_LABEL]: image_version,
-      [names.BASE_LABEL]: key
-    }
+    const labels = { ...ours, ...agentLabels(source, key) }
     const baked = yield* bakedEntries(join(source.path, "choir"))
     const request = agentRequest(source, base_id, baked, { labels, network: runtime.build_network === "open" })
     yield* buildAs("agent", tag, { ...request, ...limits }, progress)

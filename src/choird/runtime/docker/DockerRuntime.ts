@@ -156,17 +156,63 @@ export const makeEngineFacts = Effect.map(Effect.all([DockerEngine, ContainerWat
   })
 })
 
-const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
+/** The status of the engine, which may be away. */
+const status = Effect.gen(function* () {
+  const engine = yield* DockerEngine
+  const network = yield* AgentNetwork
+  const watch = yield* ContainerWatch
+  const now_ms = yield* monotonicMs
+  const asked = yield* Effect.result(
+    Effect.timeoutOrElse(engine.info, {
+      duration: DOCKER_STATUS_MS_MAX,
+      orElse: () => Effect.fail(engineLate("the Docker engine's status", DOCKER_STATUS_MS_MAX))
+    })
+  )
+  const since_ms = yield* watch.away_since_ms
+  const warnings = yield* network.warnings
+  const away = since_ms === undefined ? "" : ` since ${Math.round((now_ms - since_ms) / 1000)} s`
+  if (Result.isSuccess(asked)) return statusOf(asked.success, warnings)
+  return {
+    type: "docker" as const,
+    isolation: "Unknown while the Docker engine does not answer.",
+    limits: { cpus: false, memory_mb: false, pids: false },
+    warnings: [
+      `The Docker engine does not answer${away}: running agents continue if they can, and none can be started. ${asked.failure.fix}.`
+    ]
+  }
+})
+
+/** Empties a workspace as root of the agent's namespace, if it has one. */
+const emptyAnyhow = Effect.fn("DockerRuntime.emptyWorkspace")(function* (
+  { config, home }: DockerOptions,
+  path: string,
+  kept: ReadonlyArray<string>
+) {
+  const engine = yield* DockerEngine
+  const facts = yield* engine.info
+  // Without a namespace an agent's uid is one of the host's, which choird is or is root over.
+  if (facts.root.type === "none") return yield* emptyWorkspace(path, kept)
+  const context = Context.pick(ContainerWatch, DockerEngine)(yield* Effect.context<ContainerWatch | DockerEngine>())
+  const mapped = (folder: string) =>
+    emptyInContainer(installationOf(home), folder, config.oci_runtime).pipe(
+      Effect.mapError(asContainerError),
+      Effect.provideContext(context)
+    )
+  yield* emptyWorkspace(path, kept, mapped)
+}, Effect.mapError(asContainerError))
+
+const make = Effect.fnUntraced(function* (options: DockerOptions) {
+  const { config, home } = options
   const context = Context.pick(
+    AgentNetwork,
     Cgroups,
     DockerEngine,
     ContainerWatch,
     BakedVersions
-  )(yield* Effect.context<Cgroups | DockerEngine | ContainerWatch | BakedVersions>())
+  )(yield* Effect.context<AgentNetwork | Cgroups | DockerEngine | ContainerWatch | BakedVersions>())
   const engine = yield* DockerEngine
   const images = yield* DockerImages
   const network = yield* AgentNetwork
-  const watch = yield* ContainerWatch
   const look_up = yield* NameLookUp
   const installation = installationOf(home)
   const facts = yield* makeEngineFacts
@@ -209,28 +255,6 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     Effect.provideContext(context)
   )
 
-  const status = Effect.gen(function* () {
-    const now_ms = yield* monotonicMs
-    const asked = yield* Effect.result(
-      Effect.timeoutOrElse(engine.info, {
-        duration: DOCKER_STATUS_MS_MAX,
-        orElse: () => Effect.fail(engineLate("the Docker engine's status", DOCKER_STATUS_MS_MAX))
-      })
-    )
-    const since_ms = yield* watch.away_since_ms
-    const warnings = yield* network.warnings
-    const away = since_ms === undefined ? "" : ` since ${Math.round((now_ms - since_ms) / 1000)} s`
-    if (Result.isSuccess(asked)) return statusOf(asked.success, warnings)
-    return {
-      type: "docker" as const,
-      isolation: "Unknown while the Docker engine does not answer.",
-      limits: { cpus: false, memory_mb: false, pids: false },
-      warnings: [
-        `The Docker engine does not answer${away}: running agents continue if they can, and none can be started. ${asked.failure.fix}.`
-      ]
-    }
-  })
-
   return ContainerRuntime.of({
     type: "docker",
     start,
@@ -240,18 +264,8 @@ const make = Effect.fnUntraced(function* ({ config, home }: DockerOptions) {
     reap: (id) => Effect.provideContext(reapContainer(id), context),
     buildImage: images.build,
     hasImage: images.has,
-    emptyWorkspace: Effect.fn("DockerRuntime.emptyWorkspace")(function* (path, kept) {
-      const facts = yield* engine.info
-      // Without a namespace an agent's uid is one of the host's, which choird is or is root over.
-      if (facts.root.type === "none") return yield* emptyWorkspace(path, kept)
-      const mapped = (folder: string) =>
-        emptyInContainer(installation, folder, config.oci_runtime).pipe(
-          Effect.mapError(asContainerError),
-          Effect.provideContext(context)
-        )
-      yield* emptyWorkspace(path, kept, mapped)
-    }, Effect.mapError(asContainerError)),
-    status
+    emptyWorkspace: (path, kept) => Effect.provideContext(emptyAnyhow(options, path, kept), context),
+    status: Effect.provideContext(status, context)
   })
 })
 
