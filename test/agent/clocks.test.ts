@@ -135,6 +135,7 @@ describe("an agent whose host's clock is set", () => {
 /** Where an agent looks at the time of day, and for what. */
 const TIME_OF_DAY: TimeOfDay = {
   "session/ageSince.ts": "what an earlier epoch committed is as old as its event says",
+  "session/jobWaits.ts": "no monotonic clock runs on while the computer is off",
   "arbiter/Arbiter.ts": "the time of an event",
   "control/Replication.ts": "the time of a heartbeat",
   "memory/Compactor.ts": ["text from outside is as old as its event says", 2],

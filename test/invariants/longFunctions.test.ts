@@ -8,7 +8,7 @@ import { ROOT } from "./source.ts"
 /** The lines that a function should have at most; the linter allows a hundred. */
 const LINES = 70
 /** Longer functions that there are. It may only fall. */
-const LONG_FUNCTIONS = 15
+const LONG_FUNCTIONS = 13
 
 /** The functions of a folder with more lines, as `file:line:column`. */
 const longFunctions = (cwd: string, ...folders: ReadonlyArray<string>): ReadonlyArray<string> => {

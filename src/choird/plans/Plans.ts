@@ -25,7 +25,7 @@ import type { PlanRefused } from "./PlanRefused.ts"
 import { listPlans, planAbout, sourcesOfPlans } from "./planRows.ts"
 
 /** Plans of one list. */
-export const PLANS_LISTED_MAX = 500
+const PLANS_LISTED_MAX = 500
 
 type Changed = Effect.Effect<PlanSummary, PlanRefused | DatabaseAway>
 

@@ -4,7 +4,7 @@ import { nextTime, passedTimes } from "#src/shared/plans/planTimes.ts"
 import type { When } from "#src/shared/plans/When.ts"
 
 /** A repeated reminder that is older than this is not said any more; one that happens once always is. */
-export const PLAN_LATE_MS_MAX = 6 * 3_600_000
+const PLAN_LATE_MS_MAX = 6 * 3_600_000
 /** Times that passed are counted up to here: choird may have been off for years. */
 export const PLAN_MISSED_MAX = 100
 

@@ -12,7 +12,7 @@ import { planButtons } from "./planButtons.ts"
 import { reminderText } from "./planText.ts"
 
 /** The zone of a plan, which was checked when it was made. */
-export const zoneOfPlan = ({ zone }: Pick<PlanRow, "zone">): DateTime.TimeZone => DateTime.zoneMakeNamedUnsafe(zone)
+const zoneOfPlan = ({ zone }: Pick<PlanRow, "zone">): DateTime.TimeZone => DateTime.zoneMakeNamedUnsafe(zone)
 
 /** The next time of a plan after an instant. */
 export const nextOf = (plan: PlanRow, after_ms: number): number | undefined =>

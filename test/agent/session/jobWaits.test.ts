@@ -173,7 +173,7 @@ describe("a job whose computer goes off during its model call", () => {
     Effect.gen(function* () {
       const plane = yield* through([8 * HOUR])
       assert.deepInclude(stopped(plane)[0], { outcome: "completed", result: "dug" })
-      const [output] = ofType(plane.events, "ModelOutput").filter(({ lane }) => lane !== "edge")
+      const output = ofType(plane.events, "ModelOutput").find(({ lane }) => lane !== "edge")
       assert.isAtLeast(output?.payload.prompt?.off_ms ?? 0, 8 * HOUR)
     })
   )

@@ -35,7 +35,7 @@ const beside = (tainted: boolean, ...answers: ReadonlyArray<HostReply | undefine
           asked.push(call)
           const answer = left.shift()
           return answer === undefined
-            ? Effect.fail(new Unreachable({ verb: "EXECUTE_HOST_TOOL", reason: "no answer" } as never))
+            ? Effect.fail(new Unreachable({ verb: "EXECUTE_HOST_TOOL", reason: "no answer" }))
             : Effect.succeed(answer)
         })
     }),

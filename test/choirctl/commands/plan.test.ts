@@ -29,10 +29,8 @@ describe("choirctl plan", () => {
       const calls = yield* fakeChoird(home)
       const made = yield* choirctl(home, ["plan", "add", "ada", "--every", "weekday at 8:00", "--say", "stand-up"])
       assert.strictEqual(made.out, "plan 3: 2026-01-05 08:00 (Europe/Berlin), at phone\n")
-      yield* choirctl(home, [
-        ...["plan", "add", "ada", "--once", "tomorrow 9:00", "--say", "dentist"],
-        ...["--dm", "phone", "--zone", "Asia/Tokyo"]
-      ])
+      const once = ["plan", "add", "ada", "--once", "tomorrow 9:00", "--say", "dentist"]
+      yield* choirctl(home, [...once, "--dm", "phone", "--zone", "Asia/Tokyo"])
       for (const verb of ["pause", "resume", "skip", "remove"]) yield* choirctl(home, ["plan", verb, "ada", "3"])
       assert.deepStrictEqual(
         calls.map(({ input, name }) => [name, input]),

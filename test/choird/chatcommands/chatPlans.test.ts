@@ -91,7 +91,10 @@ describeStores("reminders in a chat", (it) => {
       assert.isUndefined(yield* tap("99", `plan:stop:1:${agent_id}`))
       for (let again = 0; again < 2; again += 1)
         assert.match((yield* tap("1", `plan:later:1:${agent_id}`))?.text ?? "", /^I will remind you again /u)
-      assert.deepStrictEqual([...(yield* open)].toSorted(), [1, 2])
+      assert.deepStrictEqual(
+        [...(yield* open)].toSorted((a, b) => a - b),
+        [1, 2]
+      )
       assert.deepInclude(yield* tap("1", `plan:stop:1:${agent_id}`), { text: "Reminder 1 is removed." })
       assert.deepStrictEqual(yield* open, [2])
       assert.deepInclude(yield* tap("1", `plan:stop:1:${agent_id}`, "again"), { text: "Plan 1 is over.", loud: true })
