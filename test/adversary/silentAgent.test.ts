@@ -33,7 +33,7 @@ describe("an agent that does not say what it has in mind", () => {
           current: Effect.flatMap(SubscriptionRef.make({ version: 1, config }), SubscriptionRef.get)
         } as never),
         Layer.mock(EventStore, {}),
-        Layer.mock(Plans, {}),
+        Layer.mock(Plans, { about: () => Effect.undefined }),
         Layer.mock(Inbox, {
           release: () => Effect.undefined,
           receiveAll: (messages) =>

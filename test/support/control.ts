@@ -412,7 +412,7 @@ export const layerWorld = (world: World, home: string, hostTools: ReadonlyArray<
         memoryQueues(world),
         stores(world),
         memoryModels((what) => effect(world, what)),
-        Layer.mock(Plans, {}),
+        Layer.mock(Plans, { about: () => Effect.undefined }),
         Layer.mock(Schedules, {}),
         reconfiguration((what) => effect(world, what), config)
       )

@@ -165,7 +165,7 @@ const makeMemory = Effect.gen(function* () {
         })
     }),
     Layer.mock(Models, {}),
-    Layer.mock(Plans, {}),
+    Layer.mock(Plans, { about: () => Effect.undefined }),
     Layer.mock(Schedules, {}),
     noApprovals,
     memoryAudit(refusals),

@@ -370,7 +370,8 @@ describe("models", () => {
     Effect.gen(function* () {
       const { api, world } = yield* openOperator()
       const rows = yield* api.system.models()
-      assert.deepStrictEqual(rows, [{ name: ResourceName.make("small"), type: "llm", provider: "p", model: "m" }])
+      const small = { name: ResourceName.make("small"), type: "llm", provider: "p", model: "m" } as const
+      assert.deepStrictEqual(rows, [{ ...small, default_of: [AGENT], fallback: [] }])
       const used = { llm: ResourceName.make("small"), in_use: true }
       assert.deepInclude(yield* api.agents.models({ params: { id: AGENT } }), used)
       yield* api.agents.setModels({ params: { id: AGENT }, payload: { llm: ResourceName.make("small") } })

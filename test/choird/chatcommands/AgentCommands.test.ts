@@ -136,7 +136,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(Steering, {
       order: () => Effect.fail(new SteeringRefused({ kind: "NOTHING_RUNS", reason: "no turn is running", hint: "" }))
     }),
-    Layer.mock(Plans, {}),
+    Layer.mock(Plans, { about: () => Effect.undefined }),
     Layer.mock(Schedules, {})
   )
   const context = yield* Layer.build(

@@ -40,6 +40,8 @@ describeEngines("Migrations", (it) => {
         "memory_jobs",
         "outbox",
         "pending_approvals",
+        "plan_slots",
+        "plans",
         "schedule_slots",
         "schema_migrations",
         "session_events",

@@ -65,7 +65,7 @@ const setUp = Effect.gen(function* () {
     Layer.mock(EventStore, { appended: Stream.never }),
     Layer.mock(Inbox, { receiveAll: () => Effect.succeed([]), release: () => Effect.undefined }),
     Layer.mock(Models, {}),
-    Layer.mock(Plans, {}),
+    Layer.mock(Plans, { about: () => Effect.undefined }),
     Layer.mock(Schedules, {}),
     Layer.mock(Outbox, {
       abandon: () => Effect.succeed(0),

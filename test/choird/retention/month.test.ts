@@ -296,6 +296,9 @@ const rowLimits = (events: number): Readonly<Record<string, number>> => {
     job_runs: messages * stepsWithin(KEPT.runs_days),
     // No skill has a schedule.
     schedule_slots: 0,
+    // Nobody sets a reminder.
+    plans: 0,
+    plan_slots: 0,
     agent_numbers: AGENTS,
     workspace_labels: AGENTS + 1,
     schema_migrations: Object.keys(MIGRATIONS).length
