@@ -64,11 +64,13 @@ const NICENESS = 10
 
 /** Functions of the package that its declarations take from packages that it does not bring. */
 interface Core {
+  /** Resolves once the arithmetic is there: what comes earlier is refused. */
+  ready(): Promise<void>
   setWasmPaths(folder: string): void
   loadGraphModel(address: string): Awaited<ReturnType<EmbeddingsModelSource>>["model"]
 }
 
-const { loadGraphModel, setWasmPaths } = core as unknown as Core
+const { loadGraphModel, ready, setWasmPaths } = core as unknown as Core
 
 const report = (message: EmbeddingReport) => process.stdout.write(`${JSON.stringify(message)}\n`)
 const problemOf = (error: unknown) =>
@@ -76,6 +78,7 @@ const problemOf = (error: unknown) =>
 
 const load = async (folder: string) => {
   setWasmPaths(`${folder}/`)
+  await ready()
   const model = await initModel(async () => ({
     model: await loadGraphModel(`file://${join(folder, "model.json")}`),
     vocabulary: JSON.parse(await readFile(join(folder, "vocab.json"), "utf8"))
