@@ -32,6 +32,7 @@ import {
   scheduleOf
 } from "./planRows.ts"
 import { nextOf } from "./planSteps.ts"
+import { unknownZone, zoneOfPlan } from "./planZone.ts"
 
 /** An order to remind somebody. */
 export interface Asked {
@@ -129,6 +130,8 @@ const store = Effect.fnUntraced(function* (
 const change = Effect.fnUntraced(function* (order: PlanOrder, row: PlanRow, now_ms: number) {
   const isOpen = row.state === "open" || row.state === "paused"
   if (!isOpen) return yield* refused("NOT_OPEN", `plan ${row.plan_id} is over`)
+  if ((order === "resume" || order === "skip") && row.kind !== "once" && zoneOfPlan(row) === undefined)
+    return yield* refused("UNCLEAR_TIME", `the ${unknownZone(row)}; remove the plan, and set it again in another zone`)
   switch (order) {
     case "pause":
       return yield* movePlan(row, { state: "paused", next_ms: row.next_ms ?? undefined }, now_ms)

@@ -1,5 +1,5 @@
 /** The step of a plan whose time has come: the claim of its time, its message and its next time are one transaction. */
-import { Clock, DateTime, Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { inTransaction, useDatabase } from "#src/choird/database/DatabaseAway.ts"
@@ -8,15 +8,15 @@ import type { Button } from "#src/choird/queues/OutboxForm.ts"
 import { nextTime } from "#src/shared/plans/planTimes.ts"
 import { decidePlan } from "./decidePlan.ts"
 import { claimTime, movePlan, type PlanRow, readPlan, repeatingPlans, slotSource, whenOf } from "./planRows.ts"
+import { unknownZone, UTC, zoneOfPlan } from "./planZone.ts"
 import { planButtons } from "./planButtons.ts"
 import { reminderText } from "./planText.ts"
 
-/** The zone of a plan, which was checked when it was made. */
-const zoneOfPlan = ({ zone }: Pick<PlanRow, "zone">): DateTime.TimeZone => DateTime.zoneMakeNamedUnsafe(zone)
-
-/** The next time of a plan after an instant. */
-export const nextOf = (plan: PlanRow, after_ms: number): number | undefined =>
-  nextTime(whenOf(plan), zoneOfPlan(plan), plan.created_ms, after_ms)
+/** The next time of a plan after an instant; undefined where there is none, and where its zone is not known. */
+export const nextOf = (plan: PlanRow, after_ms: number): number | undefined => {
+  const zone = zoneOfPlan(plan)
+  return zone && nextTime(whenOf(plan), zone, plan.created_ms, after_ms)
+}
 
 export const makePlanSteps = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -30,7 +30,10 @@ export const makePlanSteps = Effect.gen(function* () {
     const plan = yield* readPlan(name.agent_id, name.plan_id)
     if (plan?.state !== "open" || plan.next_ms === null) return
     const { agent_id, dm, labelled } = plan
-    const zone = zoneOfPlan(plan)
+    const known = zoneOfPlan(plan)
+    if (known === undefined && plan.kind !== "once")
+      return yield* movePlan(plan, { state: "paused", reason: `its ${unknownZone(plan)}`, next_ms: plan.next_ms }, now_ms)
+    const zone = known ?? UTC
     const waiting = { when: whenOf(plan), zone, from_ms: plan.created_ms, next_ms: plan.next_ms }
     const decision = decidePlan(waiting, now_ms)
     if (decision === undefined) return

@@ -1,70 +1,14 @@
 /** Plans over the real stores, through restarts of choird, late looks and a clock that is set. */
 import { assert } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { AgentId, ResourceName } from "#schema/Ids.ts"
-import { PlanId, PLANS_MADE_A_DAY_MAX, PLANS_OPEN_MAX, type PlanSummary } from "#schema/Plan.ts"
-import type { Asked } from "#src/choird/plans/planOrders.ts"
+import { ResourceName } from "#schema/Ids.ts"
+import { PlanId, PLANS_MADE_A_DAY_MAX, PLANS_OPEN_MAX } from "#schema/Plan.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { describeStores } from "../../support/engines.ts"
-import { CONFIG, storesWith } from "../../support/stores.ts"
-
-const BERLIN = "Europe/Berlin"
-const PHONE = ResourceName.make("phone")
-const [AGENT] = Object.values(CONFIG.agents)
-const DMS = { ...CONFIG.dms, phone: { gateway: "bot", user_id: "1", admin: true, timezone: BERLIN } }
-
-let made = 0
-const names = Array.from({ length: 40 }, (_, number) => AgentId.make(`planner-${number}`))
-const newPlanner = () => names[(made += 1)] ?? AgentId.make("none")
-const configWith = (agents: ReadonlyArray<AgentId>, dms: Readonly<Record<string, unknown>> = DMS) => ({
-  ...CONFIG,
-  dms,
-  agents: Object.fromEntries(agents.map((name) => [name, AGENT]))
-})
-
-/** One life of choird. */
-const alive = <A, E>(
-  work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof storesWith>> | SqlClient.SqlClient>,
-  config: unknown = configWith(names)
-) => Effect.provide(work, Layer.fresh(storesWith(config)))
-
-const at = (text: string) => TestClock.setTime(Date.parse(text))
-
-const ask = (agent_id: AgentId, words: string, more: Partial<Asked> = {}) =>
-  Effect.flatMap(Plans, (plans) =>
-    plans
-      .make({
-        agent_id,
-        dm: PHONE,
-        words,
-        labelled: false,
-        made_by: "gateway:bot/phone",
-        request: `bot:${agent_id}:${words}`,
-        ...more
-      })
-      .pipe(clocked)
-  )
-
-const look = Effect.flatMap(Plans, (plans) => plans.look)
-
-/** The messages of an agent that wait for the phone, of which each begins a line. */
-const waiting = (agent_id: AgentId) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const rows = yield* sql<{ readonly text: string }>`SELECT text FROM choir_control.outbox
-      WHERE agent_id = ${agent_id} ORDER BY outbox_id`
-    return rows.map(({ text }) => text)
-  })
-
-const named = ({ agent_id, plan_id }: PlanSummary) => ({ agent_id, plan_id })
-const find = (agent_id: AgentId, plan_id: PlanId) => Effect.flatMap(Plans, (plans) => plans.find({ agent_id, plan_id }))
-
-/** At a clock that the test sets, which is set once before anything waits by it. */
-const clocked = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.provide(Effect.andThen(at("2026-01-02T12:00:00Z"), work), TestClock.layer())
+import { alive, ask, at, BERLIN, clocked, configWith, find, look, named, names, newPlanner, PHONE, waiting } from "../../support/planners.ts"
+import { CONFIG } from "../../support/stores.ts"
 
 describeStores("a reminder", (it) => {
   it.effect("is said at its time in its chat, once, and the list has the proof of its delivery", () =>
