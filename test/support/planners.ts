@@ -57,7 +57,8 @@ export const waiting = (agent_id: AgentId) =>
   })
 
 export const named = ({ agent_id, plan_id }: PlanSummary) => ({ agent_id, plan_id })
-export const find = (agent_id: AgentId, plan_id: PlanId) => Effect.flatMap(Plans, (plans) => plans.find({ agent_id, plan_id }))
+export const find = (agent_id: AgentId, plan_id: PlanId) =>
+  Effect.flatMap(Plans, (plans) => plans.find({ agent_id, plan_id }))
 
 /** At a clock that the test sets, which is set once before anything waits by it. */
 export const clocked = <A, E, R>(work: Effect.Effect<A, E, R>) =>

@@ -99,11 +99,11 @@ export const duePlans = Effect.fnUntraced(function* (now_ms: number, count_max: 
     WHERE state = 'open' AND next_at <= ${at(now_ms)}::timestamptz ORDER BY next_at, agent_id, plan_id LIMIT ${count_max}`
 })
 
-/** The next time of all open plans. */
-export const nextOfAll = Effect.fnUntraced(function* () {
+/** The next time of all open plans after an instant. */
+export const nextOfAll = Effect.fnUntraced(function* (after_ms: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly next_ms: number | null }>`SELECT ${sql.literal(ms("min(next_at)"))} AS next_ms
-    FROM choir_control.plans WHERE state = 'open'`
+    FROM choir_control.plans WHERE state = 'open' AND next_at > ${at(after_ms)}::timestamptz`
   return row?.next_ms ?? undefined
 })
 

@@ -32,7 +32,11 @@ export const makePlanSteps = Effect.gen(function* () {
     const { agent_id, dm, labelled } = plan
     const known = zoneOfPlan(plan)
     if (known === undefined && plan.kind !== "once")
-      return yield* movePlan(plan, { state: "paused", reason: `its ${unknownZone(plan)}`, next_ms: plan.next_ms }, now_ms)
+      return yield* movePlan(
+        plan,
+        { state: "paused", reason: `its ${unknownZone(plan)}`, next_ms: plan.next_ms },
+        now_ms
+      )
     const zone = known ?? UTC
     const waiting = { when: whenOf(plan), zone, from_ms: plan.created_ms, next_ms: plan.next_ms }
     const decision = decidePlan(waiting, now_ms)

@@ -7,7 +7,21 @@ import { PlanId, PLANS_MADE_A_DAY_MAX, PLANS_OPEN_MAX } from "#schema/Plan.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
 import { Outbox } from "#src/choird/queues/Outbox.ts"
 import { describeStores } from "../../support/engines.ts"
-import { alive, ask, at, BERLIN, clocked, configWith, find, look, named, names, newPlanner, PHONE, waiting } from "../../support/planners.ts"
+import {
+  alive,
+  ask,
+  at,
+  BERLIN,
+  clocked,
+  configWith,
+  find,
+  look,
+  named,
+  names,
+  newPlanner,
+  PHONE,
+  waiting
+} from "../../support/planners.ts"
 import { CONFIG } from "../../support/stores.ts"
 
 describeStores("a reminder", (it) => {
