@@ -1,15 +1,20 @@
 /** The words of plans, as chats show them. Pure. */
 import type { DateTime } from "effect"
 import { timeText } from "#src/shared/plans/whenText.ts"
-import { seenText } from "#src/shared/text/seenText.ts"
+import { wordsOfOthers } from "#src/choird/queues/chatText.ts"
+import { shortened } from "#src/shared/text/placeToCut.ts"
 import { PLAN_MISSED_MAX, type PlanDecision } from "./decidePlan.ts"
 import type { PlanRow } from "./planRows.ts"
 
 /** A message that comes later than this after its time says so. */
 const LATE_TOLD_MS = 120_000
 
-/** A plan's own words, in which nothing is hidden. Further lines are indented, so that none of them looks like a message of Choir's. */
-export const planWords = (text: string): string => seenText(text).trim().replaceAll("\n", "\n    ")
+/** Characters of a plan's words as a chat shows them: with what is around them they are one message, of which each part begins with Choir's mark. */
+const SHOWN_CHARS_MAX = 3000
+
+/** A plan's own words. Further lines are indented, so that none of them looks like a message of Choir's. */
+export const planWords = (text: string): string =>
+  shortened(wordsOfOthers(text).trim().replaceAll("\n", "\n    "), SHOWN_CHARS_MAX)
 
 const times = (count: number): string =>
   count === 1 ? "1 time" : `${count >= PLAN_MISSED_MAX ? `at least ${PLAN_MISSED_MAX}` : count} times`

@@ -59,12 +59,15 @@ export const untapped = (text: string): string => text.replaceAll(STARTED, `${SL
 export const agentMarkdown = ({ text }: Pick<Words, "text">): string =>
   seenText(text).replaceAll(TAPPED, SLASH).replaceAll(CHOIRD_MARK, "\\*")
 
+/** Words of others within a message of choird's, in which everything is seen and which a person takes neither for choird's nor for a command. */
+export const wordsOfOthers = (text: string): string => untapped(seenText(text)).replaceAll(CHOIRD_MARK, "*")
+
 /** How lists, quotes, headings, tables and code begin, which are read as such on a line of their own. */
 const BLOCK = /^\s*[-+*>#|`~]/u
 
 /** The text of a row in a chat, as it is written. */
 export const chatText = (row: Words): string => {
   if (row.source === "choird") return `${CHOIRD_MARK} ${row.text}`
-  const text = untapped(seenText(row.text)).replaceAll(CHOIRD_MARK, "*")
+  const text = wordsOfOthers(row.text)
   return text.trim() === "" || opensPlainly(text) ? text : `${openingOf(row)}${BLOCK.test(text) ? "\n" : " "}${text}`
 }

@@ -195,7 +195,7 @@ describeStores("a reminder", (it) => {
       yield* TestClock.adjust("20 minutes")
       yield* look
       const [text = ""] = yield* waiting(agent_id)
-      assert.match(text, /^Reminder 1: bread\n {4}◆/u)
+      assert.match(text, /^Reminder 1: bread\n {4}\*/u)
       assert.notInclude(text, "\u{202E}")
     }).pipe(alive, clocked)
   )
