@@ -5,13 +5,13 @@ import {
   PlanCancelAnswer,
   PlanCancelInput,
   PlanListAnswer,
-  PlanListInput,
   PlanSetAnswer,
   type PlanSetInput,
   PlanWords
 } from "#src/shared/plans/hostPlans.ts"
 import { laneOf } from "#src/shared/session/lanes.ts"
 import { messageOf } from "#src/shared/session/messageSteps.ts"
+import type { SessionState } from "#src/shared/session/State.ts"
 import { Arbiter } from "#src/agent/arbiter/Arbiter.ts"
 import { llmView } from "#src/agent/model/llmView.ts"
 import { makeAskHost } from "./hostTool.ts"
@@ -29,6 +29,14 @@ const Set = Schema.Struct({
 const Cancel = Schema.Struct({
   plan_id: PlanCancelInput.fields.plan_id.annotate({ description: "Its number" })
 })
+
+const List = Schema.Struct({})
+
+/** The message that the edge works for, as a part of an input. */
+const inboxOf = ({ edge }: SessionState) => {
+  const inbox_id = messageOf(edge.turn)
+  return inbox_id === undefined ? {} : { inbox_id }
+}
 
 type Called = Pick<ToolContext, "call_id" | "lane">
 
@@ -80,12 +88,11 @@ export const planTools = Effect.gen(function* () {
     const state = arbiter.state()
     const memory = laneOf(state, lane)
     const sources = memory?.sources ?? []
-    const inbox_id = messageOf(state.edge.turn)
     const input: PlanSetInput = {
       ...words,
       untrusted: memory?.tainted !== false,
       ...(sources.length === 0 ? {} : { sources }),
-      ...(inbox_id === undefined ? {} : { inbox_id }),
+      ...inboxOf(state),
       call_id
     }
     const output = yield* asked(ask, lane, builtIn("choir.plan.set"), call_id, input)
@@ -96,23 +103,24 @@ export const planTools = Effect.gen(function* () {
   })
 
   const cancel = Effect.fnUntraced(function* (input: typeof Cancel.Type, { call_id, lane }: Called) {
-    const untrusted = laneOf(arbiter.state(), lane)?.tainted !== false
-    const output = yield* asked(ask, lane, builtIn("choir.plan.cancel"), call_id, { ...input, untrusted })
+    const state = arbiter.state()
+    const whole = { ...input, ...inboxOf(state), untrusted: laneOf(state, lane)?.tainted !== false }
+    const output = yield* asked(ask, lane, builtIn("choir.plan.cancel"), call_id, whole)
     const { plan } = yield* Effect.orDie(decodeCancel(output))
     return success(`reminder ${plan.plan_id} is removed`, output)
   })
 
   const list: Tool = {
-    llm: llmView(builtIn("choir.plan.list"), "List reminders.", PlanListInput),
+    llm: llmView(builtIn("choir.plan.list"), "List reminders.", List),
     effect: "none",
     lanes: "edge",
     prepare: (raw) =>
-      Effect.map(decodeInput(PlanListInput)(raw), () => ({
+      Effect.map(decodeInput(List)(raw), () => ({
         locks: [],
         timeout_ms: KEPT_TIMEOUT_MS,
         besideJobs: true,
         run: ({ call_id, lane }) =>
-          asked(ask, lane, builtIn("choir.plan.list"), call_id, {}).pipe(
+          asked(ask, lane, builtIn("choir.plan.list"), call_id, inboxOf(arbiter.state())).pipe(
             Effect.flatMap((output) => Effect.orDie(decodeList(output))),
             Effect.map(({ plans, sources }): ToolOutcome => {
               const count = plans.length === 1 ? "1 reminder" : `${plans.length} reminders`

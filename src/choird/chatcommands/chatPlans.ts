@@ -1,14 +1,13 @@
 /** `/remind`, `/next`, `/skip` and `/cancel plan`: a person's reminders, without a model. */
 import { Clock, DateTime, Effect, Result } from "effect"
 import type { PlanId, PlanSummary } from "#schema/Plan.ts"
-import { isAdmin } from "#src/choird/approvals/decider.ts"
 import { ConfigStore } from "#src/choird/config/ConfigStore.ts"
 import { databaseDefect } from "#src/choird/database/DatabaseAway.ts"
 import { planLine } from "#src/choird/plans/planLine.ts"
 import { planWords } from "#src/choird/plans/planText.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import { seesPlan } from "#src/choird/plans/seesPlan.ts"
 import { Schedules } from "#src/choird/schedules/Schedules.ts"
-import { dmsOfPerson } from "#src/shared/config/people.ts"
 import { readWhen } from "#src/shared/plans/readWhen.ts"
 import { timeText } from "#src/shared/plans/whenText.ts"
 import { hostZone } from "#src/shared/text/localTime.ts"
@@ -41,12 +40,8 @@ type PlanCommand = Extract<Command, { readonly type: "remind" | "next" | "order 
 const makeSeen = Effect.gen(function* () {
   const config = yield* ConfigStore
   const plans = yield* Plans
-  /** Whether a plan is this person's, or an admin's to see: in a group its own alone. */
-  const isSeen = Effect.fnUntraced(function* ({ dm }: PlanSummary, speaker: Speaker) {
-    const { config: running } = yield* config.current
-    if (speaker.dm !== speaker.writer) return dm === speaker.dm
-    return isAdmin(running, speaker.writer) || dmsOfPerson(running, speaker.writer).includes(dm)
-  })
+  const isSeen = ({ dm }: PlanSummary, speaker: Speaker) =>
+    Effect.map(config.current, ({ config: running }) => seesPlan(running, speaker.dm, dm))
 
   return {
     list: Effect.fnUntraced(function* (speaker: Speaker) {

@@ -21,6 +21,7 @@ import { boundDms } from "#schema/ResourceBindings.ts"
 import { planLine } from "./planLine.ts"
 import type { PlanRefused } from "./PlanRefused.ts"
 import { Plans } from "./Plans.ts"
+import { seesPlan } from "./seesPlan.ts"
 
 const PLAN_TOOL_MS_MAX = 10_000
 
@@ -30,7 +31,7 @@ const encodeSet = Schema.encodeSync(PlanSetAnswer)
 const encodeList = Schema.encodeSync(PlanListAnswer)
 const encodeCancel = Schema.encodeSync(PlanCancelAnswer)
 
-/** The chat of a message of the agent; else where nobody's message goes. */
+/** The chat of a message of the agent, if it is bound to it; else where nobody's message goes. Undefined where there is none. */
 const makeChatOf = Effect.gen(function* () {
   const config = yield* ConfigStore
   const onDatabase = yield* useDatabase
@@ -45,10 +46,10 @@ const makeChatOf = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ agent_id, session_id }: Caller, inbox_id: InboxId | undefined) {
     const { config: running } = yield* config.current
     const asked = inbox_id === undefined ? undefined : yield* onDatabase(rowOf(agent_id, inbox_id))
-    if (asked !== undefined && Object.hasOwn(running.dms, asked)) return asked
     const session = Option.getOrUndefined(yield* sessions.get(session_id))
     const dms = session === undefined ? [] : boundDms(session.resource_bindings)
-    return yield* plans.usualChat(agent_id, dms)
+    if (asked === undefined || !Object.hasOwn(running.dms, asked)) return yield* plans.usualChat(agent_id, dms)
+    return dms.includes(asked) ? asked : undefined
   })
 })
 
@@ -76,7 +77,8 @@ const makeSet = Effect.gen(function* () {
       const { call_id, inbox_id, sources = [], text, untrusted, when, zone } = input
       const { agent_id, session_id } = caller
       const dm = yield* chatOf(caller, inbox_id)
-      if (dm === undefined) return failed("error", "no chat of this agent is in config.json, so nobody can be reminded")
+      if (dm === undefined)
+        return failed("error", "the message is of no chat that this agent is bound to, so nobody can be reminded")
       const by = { made_by: `agent:${agent_id}`, request: `${session_id}:${call_id}` }
       const place = zone === undefined ? {} : { zone }
       const order = { agent_id, dm, words: when, text, labelled: untrusted, sources, ...by, ...place }
@@ -87,33 +89,51 @@ const makeSet = Effect.gen(function* () {
   })
 })
 
-const makeList = Effect.map(Plans, (plans) =>
-  makeHostTool({
+/** Whether a plan is shown in the chat of a message. */
+const makeIsSeen = Effect.gen(function* () {
+  const chatOf = yield* makeChatOf
+  const config = yield* ConfigStore
+  return Effect.fnUntraced(function* (caller: Caller, inbox_id: InboxId | undefined) {
+    const chat = yield* chatOf(caller, inbox_id)
+    const { config: running } = yield* config.current
+    return ({ dm }: PlanSummary) => chat !== undefined && seesPlan(running, chat, dm)
+  })
+})
+
+const makeList = Effect.gen(function* () {
+  const plans = yield* Plans
+  const isSeen = yield* makeIsSeen
+  return makeHostTool({
     name: "choir.plan.list",
     effect: "none",
     timeout_ms: PLAN_TOOL_MS_MAX,
     input: PlanListInput,
-    run: Effect.fn("planTools.list")(function* (_, { agent_id }) {
-      const rows = yield* plans.list(agent_id, false)
-      const sources = yield* plans.sourcesOf(agent_id)
+    run: Effect.fn("planTools.list")(function* ({ inbox_id }, caller) {
+      const rows = (yield* plans.list(caller.agent_id, false)).filter(yield* isSeen(caller, inbox_id))
+      const sources = yield* plans.sourcesOf(caller.agent_id)
       return success(encodeList({ plans: yield* Effect.forEach(rows, lineOf), sources }))
     })
   })
-)
+})
 
-const makeCancel = Effect.map(Plans, (plans) =>
-  makeHostTool({
+const makeCancel = Effect.gen(function* () {
+  const plans = yield* Plans
+  const isSeen = yield* makeIsSeen
+  return makeHostTool({
     name: "choir.plan.cancel",
     effect: "none",
     timeout_ms: PLAN_TOOL_MS_MAX,
     input: PlanCancelInput,
     run: Effect.fn("planTools.cancel")(function* (
-      { plan_id, untrusted },
-      { agent_id }
+      { inbox_id, plan_id, untrusted },
+      caller
     ): Effect.fn.Return<HostOutcome, DatabaseAway> {
+      const { agent_id } = caller
       const named = { agent_id, plan_id }
       const found = yield* Effect.result(plans.find(named))
       const plan = found._tag === "Success" ? found.success : undefined
+      if (plan !== undefined && !(yield* isSeen(caller, inbox_id))(plan))
+        return failed("error", `there is no reminder ${plan_id} in this chat; choir-plan-list shows those that are`)
       // A page that the agent has read may ask for anything.
       if (untrusted && plan !== undefined && !plan.made_by.startsWith("agent:")) {
         const why = `a person set reminder ${plan_id}, and you have read text from outside`
@@ -123,7 +143,7 @@ const makeCancel = Effect.map(Plans, (plans) =>
       return yield* answered(ended, (gone) => Effect.map(lineOf(gone), (line) => encodeCancel({ plan: line })))
     })
   })
-)
+})
 
 /** All of them. */
 export const planTools = Effect.all([makeSet, makeList, makeCancel])

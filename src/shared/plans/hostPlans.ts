@@ -47,14 +47,14 @@ export type PlanLine = typeof PlanLine.Type
 export const PlanSetAnswer = Schema.Struct({ plan: PlanLine, doubt: Schema.optionalKey(Schema.String) })
 export type PlanSetAnswer = typeof PlanSetAnswer.Type
 
-/** choir.plan.list. */
-export const PlanListInput = Schema.Struct({})
+/** choir.plan.list: what the one may see at whose message the lane works. */
+export const PlanListInput = Schema.Struct({ inbox_id: Schema.optionalKey(InboxId) })
 export const PlanListAnswer = Schema.Struct({
   plans: Schema.Array(PlanLine),
   /** Where text of them came from, if that is outside. */
   sources: Sources
 })
 
-/** choir.plan.cancel. */
-export const PlanCancelInput = Schema.Struct({ plan_id: PlanId, untrusted: Schema.Boolean })
+/** choir.plan.cancel, of what the same one may see. */
+export const PlanCancelInput = Schema.Struct({ ...PlanListInput.fields, plan_id: PlanId, untrusted: Schema.Boolean })
 export const PlanCancelAnswer = Schema.Struct({ plan: PlanLine })
