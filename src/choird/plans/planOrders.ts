@@ -89,7 +89,8 @@ const readTime = Effect.fnUntraced(function* (running: Config, { dm, text, words
   const read = readWhen(words, { now_ms, zone: named })
   if (Result.isFailure(read)) return yield* refused("UNCLEAR_TIME", read.failure)
   const { doubt, rest, when } = read.success
-  const said = (text ?? rest).trim()
+  // What the database cannot store.
+  const said = (text ?? rest).toWellFormed().replaceAll("\u0000", "\uFFFD").trim()
   if (said === "") return yield* refused("NO_TEXT", "write what to be reminded of beside the time")
   if (said.length > PLAN_TEXT_CHARS_MAX)
     return yield* refused("NO_TEXT", `a reminder may have ${PLAN_TEXT_CHARS_MAX} characters`)
@@ -125,6 +126,12 @@ const store = Effect.fnUntraced(function* (
   const row = { agent_id, dm, kind: when.kind, schedule, zone, text: said, labelled, sources, made_by, request }
   return yield* insertPlan({ ...row, next_ms, created_ms: now_ms })
 })
+
+/** The plan of a request that comes again once its time has passed. */
+const planMade = ({ agent_id, request }: Asked, refusal: PlanRefused) =>
+  Effect.flatMap(planOfRequest(agent_id, request), (known) =>
+    known === undefined ? Effect.fail(refusal) : Effect.succeed(known)
+  )
 
 /** The change of a plan that an order makes. */
 const change = Effect.fnUntraced(function* (order: PlanOrder, row: PlanRow, now_ms: number) {
@@ -165,8 +172,11 @@ export const makePlanOrders = (wake: Effect.Effect<unknown>) =>
 
     const makePlan = Effect.fn("Plans.make")(function* (asked: Asked) {
       const now_ms = yield* Clock.currentTimeMillis
-      const { doubt, ...time } = yield* readTime((yield* config.current).config, asked, now_ms)
-      const row = yield* onDatabase(inTransaction(store(asked, time, now_ms)))
+      const read = yield* Effect.result(readTime((yield* config.current).config, asked, now_ms))
+      const row = yield* onDatabase(
+        inTransaction(Result.isSuccess(read) ? store(asked, read.success, now_ms) : planMade(asked, read.failure))
+      )
+      const doubt = Result.isSuccess(read) ? read.success.doubt : undefined
       const plan = yield* made(row, asked.made_by, "plan.make")
       return { plan, ...(doubt === undefined ? {} : { doubt }) } satisfies Made
     })
