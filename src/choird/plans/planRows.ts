@@ -186,7 +186,7 @@ interface ListedRow extends PlanRow {
   readonly failure: string | null
 }
 
-/** Plans with their newest time and how its message went, those of the next time first. */
+/** Plans with their newest time and how its message went, if that is still known, those of the next time first. */
 export const listPlans = Effect.fnUntraced(function* (
   agent_id: AgentId | undefined,
   options: { readonly all: boolean; readonly plan_id?: PlanId; readonly count_max: number }
@@ -196,11 +196,11 @@ export const listPlans = Effect.fnUntraced(function* (
       ${sql.literal(ms("last.slot"))} AS slot_ms, last.state AS slot_state, last.missed AS slot_missed,
       ${sql.literal(ms("last.delivered_at"))} AS delivered_ms, last.failure
     FROM choir_control.plans AS p LEFT JOIN LATERAL (
-      SELECT s.slot, s.state, s.missed, o.delivered_at, CASE WHEN o.failed_at IS NOT NULL THEN o.failure END AS failure
+      SELECT s.slot, s.state, s.missed, o.outbox_id, o.delivered_at, CASE WHEN o.failed_at IS NOT NULL THEN o.failure END AS failure
       FROM choir_control.plan_slots AS s LEFT JOIN choir_control.outbox AS o
         ON o.source = 'choird' AND o.source_id = ${sql.literal(SLOT_SOURCE)} AND o.part = 0
       WHERE s.agent_id = p.agent_id AND s.plan_id = p.plan_id ORDER BY s.slot DESC LIMIT 1
-    ) AS last ON true
+    ) AS last ON last.state <> 'said' OR last.outbox_id IS NOT NULL
     WHERE (${agent_id ?? null}::text IS NULL OR p.agent_id = ${agent_id ?? null})
       AND (${options.plan_id ?? null}::int IS NULL OR p.plan_id = ${options.plan_id ?? null})
       AND (${options.all} OR p.state IN ('open', 'paused'))

@@ -214,10 +214,13 @@ export const RULES: ReadonlyArray<Rule> = [
         WHERE newer.agent_id = t.agent_id AND newer.skill = t.skill AND newer.slot > t.slot)`
   },
   {
+    // The newest plan of an agent keeps its number from being given again: buttons of old messages name it.
     kind: "plans",
     table: "plans",
     due: ({ before, retention, sql }) =>
-      sql`t.state IN ('ended', 'removed') AND t.changed_at < ${before(retention.runs_days)}`
+      sql`t.state IN ('ended', 'removed') AND t.changed_at < ${before(retention.runs_days)}
+        AND EXISTS (SELECT 1 FROM choir_control.plans AS newer
+          WHERE newer.agent_id = t.agent_id AND newer.plan_id > t.plan_id)`
   },
   {
     // The newest time of a plan says how it went last.
