@@ -135,7 +135,7 @@ const make = Effect.gen(function* () {
       }
       const dm = ResourceName.make(found[0])
       const plan = planTapped(data)
-      if (plan !== undefined) return yield* onPlan(plan, { gateway, dm }, id)
+      if (plan !== undefined) return yield* onPlan(plan, { gateway, dm }, tap)
       const tapped = readTap(data)
       if (tapped === undefined) return loud("This button is no longer valid.")
       const agent_id = yield* agentOf(tapped, dm)

@@ -11,6 +11,7 @@ import { sentence } from "./refusedAnswer.ts"
 import { planLine } from "#src/choird/plans/planLine.ts"
 import type { Named } from "#src/choird/plans/planOrders.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
+import type { SentAs } from "#src/choird/queues/Outbox.ts"
 import { dmsOfPerson, isGroup } from "#src/shared/config/people.ts"
 
 type PlanTap = Exclude<ReturnType<typeof planTapped>, undefined>
@@ -20,11 +21,16 @@ export const makePlanTaps = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle
   const plans = yield* Plans
 
-  /** Whether the plan goes to a chat of this person, or to a group of an agent that talks with them. */
-  const isSeen = Effect.fnUntraced(function* ({ agent_id }: Named, chat: ResourceName, dm: ResourceName) {
+  /** Whether the plan goes to a chat of this person, or to the group in which they tapped, of an agent that talks with them. */
+  const isSeen = Effect.fnUntraced(function* (
+    { agent_id }: Named,
+    chat: ResourceName,
+    { dm, on }: { readonly dm: ResourceName; readonly on: SentAs | undefined }
+  ) {
     const { config: running } = yield* config.current
     if (isAdmin(running, dm) || dmsOfPerson(running, dm).includes(chat)) return true
-    if (!isGroup(running, chat)) return false
+    // Anybody can send the data of a button.
+    if (!isGroup(running, chat) || on?.chat_id !== running.dms[chat]?.user_id) return false
     const view = (yield* lifecycle.list).find((one) => one.agent_id === agent_id)
     return view?.bindings !== null && view !== undefined && boundDms(view.bindings).includes(dm)
   })
@@ -32,11 +38,11 @@ export const makePlanTaps = Effect.gen(function* () {
   return Effect.fnUntraced(function* (
     { action, agent_id, plan_id }: PlanTap,
     { dm, gateway }: { readonly dm: ResourceName; readonly gateway: ResourceName },
-    tap_id: string
+    { id, on }: { readonly id: string; readonly on: SentAs | undefined }
   ) {
     const named = { agent_id, plan_id }
     const found = yield* Effect.result(databaseDefect(plans.find(named)))
-    if (found._tag === "Failure" || !(yield* isSeen(named, found.success.dm, dm)))
+    if (found._tag === "Failure" || !(yield* isSeen(named, found.success.dm, { dm, on })))
       return { text: `There is no reminder ${plan_id} here.`, loud: true }
     const now_ms = yield* Clock.currentTimeMillis
     const who = `gateway:${gateway}/${dm}`
@@ -44,7 +50,7 @@ export const makePlanTaps = Effect.gen(function* () {
       databaseDefect(
         action === "stop"
           ? plans.order("remove", named, who)
-          : plans.again(named, now_ms + LATER_MS, { who, request: `${gateway}:tap:${tap_id}` })
+          : plans.again(named, now_ms + LATER_MS, { who, request: `${gateway}:tap:${id}` })
       )
     )
     if (done._tag === "Failure") return { text: sentence(done.failure.message), loud: true }

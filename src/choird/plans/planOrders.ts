@@ -26,6 +26,7 @@ import {
   insertPlan,
   listPlans,
   movePlan,
+  openOfRequests,
   planOfRequest,
   type PlanRow,
   readPlan,
@@ -187,7 +188,11 @@ export const makePlanOrders = (wake: Effect.Effect<unknown>) =>
         const row = yield* readPlan(plan.agent_id, plan.plan_id)
         if (row === undefined) return yield* unknown(plan)
         const { agent_id, dm, labelled, sources, text, zone } = row
-        const asked = { agent_id, dm, labelled, sources, made_by: by.who, request: by.request }
+        const prefix = `again:${row.plan_id}:`
+        // A second tap in a row means the same.
+        const waiting = yield* openOfRequests(agent_id, prefix)
+        if (waiting !== undefined) return waiting
+        const asked = { agent_id, dm, labelled, sources, made_by: by.who, request: `${prefix}${by.request}` }
         return yield* store(asked, { when: { kind: "once", at_ms }, zone, said: text, next_ms: at_ms }, now_ms)
       })
       return yield* made(yield* onDatabase(inTransaction(work)), by.who, "plan.again")

@@ -62,6 +62,15 @@ export const planOfRequest = Effect.fnUntraced(function* (agent_id: AgentId, req
   return row
 })
 
+/** The open plan that a request with this beginning made. */
+export const openOfRequests = Effect.fnUntraced(function* (agent_id: AgentId, prefix: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* lockPlans(agent_id)
+  const [row] = yield* sql<PlanRow>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.plans AS p
+    WHERE agent_id = ${agent_id} AND state = 'open' AND starts_with(request, ${prefix}) LIMIT 1`
+  return row
+})
+
 /** How many plans an agent has that are open or paused, and how many were made since an instant. */
 export const countPlans = Effect.fnUntraced(function* (agent_id: AgentId, since_ms: number) {
   const sql = yield* SqlClient.SqlClient

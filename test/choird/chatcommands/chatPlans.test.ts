@@ -5,7 +5,7 @@ import { CardTaps } from "#src/choird/chatcommands/CardTaps.ts"
 import { GatewayCommands } from "#src/choird/chatcommands/GatewayCommands.ts"
 import { readCommand } from "#src/choird/chatcommands/readCommand.ts"
 import { Plans } from "#src/choird/plans/Plans.ts"
-import { alive, asked, BOT, FAMILY, TABLET } from "../../support/chatDecisions.ts"
+import { alive, asked, bind, BOT, FAMILY, GROUP_ID, listen, TABLET } from "../../support/chatDecisions.ts"
 import { describeStores } from "../../support/engines.ts"
 import { newAgent, PHONE } from "../../support/stores.ts"
 
@@ -98,6 +98,27 @@ describeStores("reminders in a chat", (it) => {
       assert.deepInclude(yield* tap("1", `plan:stop:1:${agent_id}`), { text: "Reminder 1 is removed." })
       assert.deepStrictEqual(yield* open, [2])
       assert.deepInclude(yield* tap("1", `plan:stop:1:${agent_id}`, "again"), { text: "Plan 1 is over.", loud: true })
+    }).pipe(alive)
+  )
+
+  it.effect("are put off once by taps in a row, and those of a group by its buttons alone", () =>
+    Effect.gen(function* () {
+      const agent_id = newAgent()
+      listen(agent_id)
+      bind(agent_id, PHONE, TABLET, FAMILY)
+      yield* say(agent_id, TABLET, "/remind every day at 8:00 stretch")
+      yield* say(agent_id, FAMILY, "/remind every day at 9:00 pack", TABLET)
+      const taps = yield* CardTaps
+      const plans = yield* Plans
+      const tap = (id: string, data: string, chat_id: string) =>
+        taps.tap(BOT, { id, user_id: "3", data, on: { chat_id, message_id: "7" } })
+      for (const id of ["one", "two"])
+        assert.match((yield* tap(id, `plan:later:1:${agent_id}`, "3"))?.text ?? "", /^I will remind you again /u)
+      assert.lengthOf(yield* plans.list(agent_id, false), 3)
+      const forged = yield* tap("three", `plan:stop:2:${agent_id}`, "3")
+      assert.strictEqual(forged?.text, "There is no reminder 2 here.")
+      const stopped = yield* tap("four", `plan:stop:2:${agent_id}`, GROUP_ID)
+      assert.strictEqual(stopped?.text, "Reminder 2 is removed.")
     }).pipe(alive)
   )
 })
