@@ -146,13 +146,13 @@ const change = Effect.fnUntraced(function* (order: PlanOrder, row: PlanRow, now_
     case "remove":
       return yield* movePlan(row, { state: "removed", next_ms: undefined }, now_ms)
     case "resume": {
-      const next_ms = row.kind === "once" ? (row.next_ms ?? undefined) : nextOf(row, now_ms)
+      const next_ms = row.kind === "once" ? (row.next_ms ?? undefined) : yield* nextOf(row, now_ms)
       return yield* movePlan(row, { state: "open", next_ms }, now_ms)
     }
     case "skip": {
       const slot_ms = row.next_ms ?? now_ms
       yield* claimTime(row, slot_ms, "skipped", 0)
-      const next_ms = row.kind === "once" ? undefined : nextOf(row, Math.max(slot_ms, now_ms))
+      const next_ms = row.kind === "once" ? undefined : yield* nextOf(row, Math.max(slot_ms, now_ms))
       return yield* movePlan(row, { state: next_ms === undefined ? "ended" : row.state, next_ms }, now_ms)
     }
   }

@@ -159,6 +159,18 @@ export const claimTime = Effect.fnUntraced(function* (
   return rows.length > 0
 })
 
+/** The times of a plan after an instant that a person left out. */
+export const skippedTimes = Effect.fnUntraced(function* (
+  { agent_id, plan_id }: Pick<PlanRow, "agent_id" | "plan_id">,
+  after_ms: number
+) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly slot_ms: number }>`SELECT ${sql.literal(ms("slot"))} AS slot_ms
+    FROM choir_control.plan_slots WHERE agent_id = ${agent_id} AND plan_id = ${plan_id}
+      AND state = 'skipped' AND slot > ${at(after_ms)}::timestamptz`
+  return new Set(rows.map(({ slot_ms }) => slot_ms))
+})
+
 /** Changes a plan: its state, its reason, and its next time. */
 export const movePlan = Effect.fnUntraced(function* (
   { agent_id, plan_id }: Pick<PlanRow, "agent_id" | "plan_id">,

@@ -7,16 +7,29 @@ import { insertOutbox, Outbox } from "#src/choird/queues/Outbox.ts"
 import type { Button } from "#src/choird/queues/OutboxForm.ts"
 import { nextTime } from "#src/shared/plans/planTimes.ts"
 import { decidePlan } from "./decidePlan.ts"
-import { claimTime, movePlan, type PlanRow, readPlan, repeatingPlans, slotSource, whenOf } from "./planRows.ts"
+import {
+  claimTime,
+  movePlan,
+  type PlanRow,
+  readPlan,
+  repeatingPlans,
+  skippedTimes,
+  slotSource,
+  whenOf
+} from "./planRows.ts"
 import { unknownZone, UTC, zoneOfPlan } from "./planZone.ts"
 import { planButtons } from "./planButtons.ts"
 import { reminderText } from "./planText.ts"
 
-/** The next time of a plan after an instant; undefined where there is none, and where its zone is not known. */
-export const nextOf = (plan: PlanRow, after_ms: number): number | undefined => {
+/** The next time of a plan after an instant that nobody left out; undefined where there is none, and where its zone is not known. */
+export const nextOf = Effect.fnUntraced(function* (plan: PlanRow, after_ms: number) {
   const zone = zoneOfPlan(plan)
-  return zone && nextTime(whenOf(plan), zone, plan.created_ms, after_ms)
-}
+  if (zone === undefined) return undefined
+  const skipped = yield* skippedTimes(plan, after_ms)
+  let next_ms = nextTime(whenOf(plan), zone, plan.created_ms, after_ms)
+  while (next_ms !== undefined && skipped.has(next_ms)) next_ms = nextTime(whenOf(plan), zone, plan.created_ms, next_ms)
+  return next_ms
+})
 
 export const makePlanSteps = Effect.gen(function* () {
   const config = yield* ConfigStore
@@ -72,7 +85,7 @@ export const makePlanSteps = Effect.gen(function* () {
   const realign = Effect.gen(function* () {
     const now_ms = yield* Clock.currentTimeMillis
     for (const row of yield* repeatingPlans()) {
-      const next_ms = nextOf(row, now_ms)
+      const next_ms = yield* nextOf(row, now_ms)
       if (next_ms !== undefined && row.next_ms !== null && next_ms < row.next_ms)
         yield* movePlan(row, { state: "open", next_ms }, now_ms)
     }

@@ -218,4 +218,23 @@ describeStores("a reminder", (it) => {
       )
     }).pipe(alive, clocked)
   )
+
+  it.effect("that was skipped is not next again in another life, nor counted as missed there", () =>
+    Effect.gen(function* () {
+      const agent_id = newPlanner()
+      const { plan } = yield* alive(ask(agent_id, "every day at 8:00 stretch"))
+      const order = (name: "skip" | "pause" | "resume") =>
+        alive(Effect.flatMap(Plans, (plans) => plans.order(name, named(plan), "operator")))
+      yield* order("skip")
+      yield* alive(Effect.flatMap(Plans, (plans) => plans.realign))
+      const next = Effect.map(alive(find(agent_id, plan.plan_id)), ({ next_at }) => next_at)
+      assert.strictEqual(yield* next, "2026-01-04T07:00:00.000Z")
+      yield* order("pause")
+      yield* order("resume")
+      assert.strictEqual(yield* next, "2026-01-04T07:00:00.000Z")
+      yield* at("2026-01-04T07:30:00Z")
+      yield* alive(look)
+      assert.deepStrictEqual(yield* waiting(agent_id), ["Reminder 1: stretch\nIt was due today at 08:00."])
+    }).pipe(clocked)
+  )
 })
