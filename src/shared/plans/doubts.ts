@@ -1,4 +1,5 @@
 /** The other meaning that the words of a time may have, as one sentence for the person who wrote them. */
+import { shortened } from "#src/shared/text/placeToCut.ts"
 import type { FoundWords } from "./foundWords.ts"
 import type { ClockTime } from "./moments.ts"
 
@@ -39,7 +40,15 @@ const hasTimeOfDay = ({ duration, repetition, time }: FoundWords): boolean => {
   return repetition.kind !== "interval" || (repetition.unit === "day" && repetition.count === 1)
 }
 
+/** Characters of the words beside a time that a doubt about them repeats. */
+const REST_CHARS_MAX = 40
+
+/** The doubt about words that may have been a part of the time. */
+export const restDoubt = (rest: string): string =>
+  `"${shortened(rest, REST_CHARS_MAX)}" was read as text, not as a part of the time.`
+
 export const doubtOf = (found: FoundWords): string | undefined => {
+  if (found.isSpan === true) return "Of a span of time its beginning was taken."
   if (found.isHoursAlone === true) {
     const hours = Number.parseInt(found.words ?? "", 10)
     return `${found.words} was read as ${hours} hours from now; for the time of day write ${hours}:00.`

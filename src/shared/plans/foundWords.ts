@@ -15,6 +15,8 @@ export interface FoundWords {
   readonly repetition?: Repetition | undefined
   readonly offset?: number | undefined
   readonly words?: string | undefined
+  /** Whether the text names a span of time, of which this is the beginning. */
+  readonly isSpan?: boolean
   /** Whether it is hours without a word before them, such as "9h", which some languages write for a time of day. */
   readonly isHoursAlone?: boolean
 }
@@ -69,7 +71,15 @@ const joined = (one: Moment, other: Moment | undefined): FoundWords | undefined 
   if ((one.time === undefined) === (other.time === undefined)) return undefined
   const date = one.date === undefined ? other : one
   const time = one.date === undefined ? one : other
-  return { ...date, time: time.time, offset: time.offset, rest: other.rest, words: `${date.words} ${time.words}` }
+  const isSpan = date.isSpan || time.isSpan
+  return {
+    ...date,
+    isSpan,
+    time: time.time,
+    offset: time.offset,
+    rest: other.rest,
+    words: `${date.words} ${time.words}`
+  }
 }
 
 /** A time of day with days from now beside it: "at 9 in two weeks", "in two weeks at 9". */
@@ -116,6 +126,23 @@ const inTheEvening = (found: FoundWords): FoundWords => {
   if (repetition?.kind !== "days" || repetition.isEvening !== true) return found
   return { ...found, time: time.hour < 12 ? { ...time, hour: time.hour + 12, by: "digits" } : time }
 }
+
+/** Words that go on with a time, in any language. */
+const CONTINUING = [
+  "and|or|until|till|before|after|except|between|from|starting|week",
+  "und|oder|bis|vor|nach|außer|zwischen|ab",
+  "et|ou|jusqu|avant|après|sauf|entre|y|hasta|antes|después|salvo|desde|fino|prima|dopo|tranne|até|depois|exceto",
+  "en|tot|voor|na|behalve|tussen|vanaf|или|до|перед|после|кроме|між|або|після|крім"
+].join("|")
+const CONTINUED = new RegExp(String.raw`^(?:${CONTINUING})(?![\p{L}\p{N}])`, "iu")
+
+/** Whether words after a time may be a part of it that was not understood. */
+export const goesOn = (languages: Languages, { time }: FoundWords, rest: string, wall_ms: number): boolean =>
+  CONTINUED.test(rest) ||
+  (time?.minute === 0 && /^\d\d(?![\d.,:])/u.test(rest)) ||
+  momentAt(languages, "first", rest, wall_ms) !== undefined ||
+  firstDuration(languages, rest, "marked") !== undefined ||
+  firstRepetition(languages, rest) !== undefined
 
 /** The words of a time in a text, or undefined where it has none. `wall_ms` is what the clock on the wall shows now. */
 export const findWords = (languages: Languages, text: string, wall_ms: number): FoundWords | undefined => {

@@ -25,6 +25,8 @@ export interface Moment {
   readonly time: ClockTime | undefined
   /** Minutes before UTC, where the text names a zone. */
   readonly offset: number | undefined
+  /** Whether the text names a span of time, of which this is the beginning. */
+  readonly isSpan: boolean
   /** The words of the time, and those beside it. */
   readonly words: string
   readonly rest: string
@@ -162,7 +164,7 @@ const momentOf = (language: Language, edge: Edge, text: string, result: Result):
   if (time === undefined && language.isSpaced && isShortName(words, result.start)) return undefined
   // A month or a year without a day is none.
   if (date === undefined && (result.start.isCertain("month") || result.start.isCertain("year"))) return undefined
-  return { language, date, time, offset: zone.offset, words, rest }
+  return { language, date, time, offset: zone.offset, isSpan: result.end !== null, words, rest }
 }
 
 /** The rest of the whole text, from that of its window; undefined where the window's rest was rewritten. */

@@ -1,8 +1,8 @@
 /** Reads when a plan is due from people's words, which come before or after what it is about. Pure: the caller says what time it is. */
 import { Cron, Result } from "effect"
-import { doubtOf } from "./doubts.ts"
+import { doubtOf, restDoubt } from "./doubts.ts"
 import { dueOnce, type At } from "./dueOnce.ts"
-import { findWords } from "./foundWords.ts"
+import { findWords, goesOn } from "./foundWords.ts"
 import type { Language } from "./Language.ts"
 import { languagesOf } from "./languages.ts"
 import { gapOf, numberOf, wordOf } from "./patterns.ts"
@@ -75,7 +75,8 @@ export const readWhen = (text: string, at: At): Read<ReadWhen> => {
   const asked = text.trim().replace(ASKED, "")
   const cron = cronOf(asked, at)
   if (cron !== undefined) return cron
-  const found = findWords(languagesOf(asked), asked, wallOf(at.now_ms, at.zone))
+  const [languages, wall_ms] = [languagesOf(asked), wallOf(at.now_ms, at.zone)]
+  const found = findWords(languages, asked, wall_ms)
   if (found === undefined) return Result.fail(NO_TIME)
   const { language, repetition } = found
   const rest = trimmed(language, found.rest)
@@ -84,6 +85,8 @@ export const readWhen = (text: string, at: At): Read<ReadWhen> => {
     repetition === undefined
       ? dueOnce(found, at)
       : Result.flatMap(scheduleOf(repetition, found), (schedule) => checkSchedule({ kind: "every", schedule }, at.zone))
-  const doubt = doubtOf(found)
+  const isFirst = found.rest.trim() !== "" && asked.endsWith(found.rest)
+  const isCut = isFirst && goesOn(languages, found, rest, wall_ms)
+  const doubt = isCut ? restDoubt(rest) : doubtOf(found)
   return Result.map(when, (due) => ({ when: due, rest, ...(doubt !== undefined && { doubt }) }))
 }

@@ -60,6 +60,33 @@ describe("words for a time", () => {
     assert.include(problem("every day at 8:00 UTC x"), "your own zone")
   })
 
+  it("come with a doubt where the words go on beside the time that was taken", () => {
+    for (const [text, left] of [
+      ["in an hour and a half x", "and a half x"],
+      ["10 minutes before 9:00 tomorrow x", "before 9:00 tomorrow x"],
+      ["every day at 8:00 and 20:00 take pills", "and 20:00 take pills"],
+      ["every weekday except friday at 9 x", "except friday at 9 x"],
+      ["every monday to friday at 9 x", "friday at 9 x"],
+      ["every 30 minutes until 18:00 x", "until 18:00 x"],
+      ["every hour between 9 and 17 x", "between 9 and 17 x"],
+      ["friday in a week call bob", "in a week call bob"],
+      ["in a week on friday at 9 x", "on friday at 9 x"],
+      ["3pm or 4pm x", "or 4pm x"],
+      ["alle zwei wochen montags um 9 x", "montags um 9 x"],
+      ["um 14 uhr 30 x", "30 x"],
+      ["täglich um 8:00 und 20:00 x", "und 20:00 x"]
+    ] as const)
+      assert.strictEqual(doubt(text), `"${left}" was read as text, not as a part of the time.`, text)
+    assert.strictEqual(doubt("mon-fri 9:00 x"), "Of a span of time its beginning was taken.")
+    assert.strictEqual(doubt("tomorrow 9:00-10:00 x"), "Of a span of time its beginning was taken.")
+    for (const text of [
+      "in 20 minutes to take the bread out",
+      "tomorrow 9:00 meeting at 10:00",
+      "tomorrow 9:00 buy 20 eggs"
+    ])
+      assert.isUndefined(doubt(text), text)
+  })
+
   it("come with a doubt where they could mean something else", () => {
     assert.strictEqual(doubt("at 8 x"), "8 was read as 08:00; for the evening write 20:00.")
     assert.strictEqual(doubt("every weekday at 8 x"), "8 was read as 08:00; for the evening write 20:00.")
