@@ -71,6 +71,9 @@ export interface Orderer {
   readonly request: string
 }
 
+/** Two orders to say a plan again at times as close as this are one. */
+const SAME_AGAIN_MS = 60_000
+
 const refused = (kind: PlanRefused["kind"], message: string) => new PlanRefused({ kind, message })
 
 const unknown = ({ agent_id, plan_id }: Named) =>
@@ -190,7 +193,7 @@ export const makePlanOrders = (wake: Effect.Effect<unknown>) =>
         const { agent_id, dm, labelled, sources, text, zone } = row
         const prefix = `again:${row.plan_id}:`
         // A second tap in a row means the same.
-        const waiting = yield* openOfRequests(agent_id, prefix)
+        const waiting = yield* openOfRequests(agent_id, prefix, at_ms - SAME_AGAIN_MS, at_ms)
         if (waiting !== undefined) return waiting
         const asked = { agent_id, dm, labelled, sources, made_by: by.who, request: `${prefix}${by.request}` }
         return yield* store(asked, { when: { kind: "once", at_ms }, zone, said: text, next_ms: at_ms }, now_ms)

@@ -62,12 +62,18 @@ export const planOfRequest = Effect.fnUntraced(function* (agent_id: AgentId, req
   return row
 })
 
-/** The open plan that a request with this beginning made. */
-export const openOfRequests = Effect.fnUntraced(function* (agent_id: AgentId, prefix: string) {
+/** The open plan that a request with this beginning made, for a time within a span. */
+export const openOfRequests = Effect.fnUntraced(function* (
+  agent_id: AgentId,
+  prefix: string,
+  from_ms: number,
+  until_ms: number
+) {
   const sql = yield* SqlClient.SqlClient
   yield* lockPlans(agent_id)
   const [row] = yield* sql<PlanRow>`SELECT ${sql.literal(COLUMNS)} FROM choir_control.plans AS p
-    WHERE agent_id = ${agent_id} AND state = 'open' AND starts_with(request, ${prefix}) LIMIT 1`
+    WHERE agent_id = ${agent_id} AND state = 'open' AND starts_with(request, ${prefix})
+      AND next_at BETWEEN ${at(from_ms)}::timestamptz AND ${at(until_ms)}::timestamptz LIMIT 1`
   return row
 })
 
