@@ -32,7 +32,7 @@ export const agentSchemas = Effect.gen(function* () {
   return rows.map(({ nspname }) => nspname.slice(PREFIX.length)).filter(Schema.is(AgentId))
 })
 
-/** Every table of the control plane and of these agents, in the order of their names. */
+/** Every table of the control plane and of these agents, in the order of their names; one whose rows need those of another comes after it. */
 export const storedTables = Effect.fnUntraced(function* (agents: ReadonlyArray<AgentId>) {
   const sql = yield* SqlClient.SqlClient
   const schemas = [CONTROL, ...agents.map((agent) => `${PREFIX}${agent}`)]
@@ -49,7 +49,7 @@ export const storedTables = Effect.fnUntraced(function* (agents: ReadonlyArray<A
         FROM pg_attribute WHERE attrelid = c.oid AND attidentity <> '' AND NOT attisdropped), '[]') AS counters
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
     WHERE relkind = 'r' AND nspname = ANY(${schemas}::text[]) AND relname <> ${MIGRATIONS_TABLE}
-    ORDER BY nspname, relname`
+    ORDER BY nspname, EXISTS (SELECT 1 FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid), relname`
 })
 
 /** Rows as lines in the order of some columns. */

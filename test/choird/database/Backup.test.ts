@@ -68,6 +68,10 @@ const fill = Effect.gen(function* () {
     yield* sql`INSERT INTO choir_control.inbox (gateway, client_id, agent_id, dm, text)
       VALUES ('g', ${`${id}`}, ${AGENT}, 'me', ${`#{"type":"end"}\n\ttab é 🙂 ${id}`})`
   yield* sql`DELETE FROM choir_control.inbox WHERE inbox_id > 290`
+  yield* sql`INSERT INTO choir_control.plans
+      (agent_id, plan_id, kind, schedule, zone, text, dm, labelled, made_by, request, next_at, created_at, changed_at)
+    VALUES (${AGENT}, 1, 'every', 'daily at 08:00', 'UTC', 'stretch', 'me', false, 'operator', 'r', now(), now(), now())`
+  yield* sql`INSERT INTO choir_control.plan_slots (agent_id, plan_id, slot, state, missed) VALUES (${AGENT}, 1, now(), 'said', 0)`
   return [...sessions.map(({ session_id }) => session_id), SessionId.make("000000000000000a")]
 }).pipe(Effect.provide(AgentSchemas.layer))
 
