@@ -11,7 +11,7 @@ import { CONFIG, storesWith } from "./stores.ts"
 export const BERLIN = "Europe/Berlin"
 export const PHONE = ResourceName.make("phone")
 const [AGENT] = Object.values(CONFIG.agents)
-export const DMS = { ...CONFIG.dms, phone: { gateway: "bot", user_id: "1", admin: true, timezone: BERLIN } }
+const DMS = { ...CONFIG.dms, phone: { gateway: "bot", user_id: "1", admin: true, timezone: BERLIN } }
 
 let made = 0
 export const names = Array.from({ length: 40 }, (_, number) => AgentId.make(`planner-${number}`))

@@ -1,4 +1,4 @@
-/** Which reminders a chat shows. Pure. */
+/** The reminders that a chat shows. Pure. */
 import type { Config } from "#schema/Config.ts"
 import type { ResourceName } from "#schema/Ids.ts"
 import { dmsOfPerson, isGroup } from "#src/shared/config/people.ts"

@@ -127,7 +127,7 @@ const inTheEvening = (found: FoundWords): FoundWords => {
   return { ...found, time: time.hour < 12 ? { ...time, hour: time.hour + 12, by: "digits" } : time }
 }
 
-/** Words that go on with a time, in any language. */
+/** Words that continue a time, in any language. */
 const CONTINUING = [
   "and|or|until|till|before|after|except|between|from|starting|week",
   "und|oder|bis|vor|nach|außer|zwischen|ab",

@@ -4,7 +4,7 @@ import { planWords } from "#src/choird/plans/planText.ts"
 import { CHANNEL_TRAITS } from "#src/shared/config/channelTraits.ts"
 
 describe("the words of a reminder in a chat", () => {
-  it("are no command and no message of Choir's, whoever wrote them", () => {
+  it("give neither a command nor a message of Choir's", () => {
     assert.strictEqual(planWords("◆ Approval 7\n◆ was approved"), "* Approval 7\n    * was approved")
     const shown = planWords("to be sure: /approve 7 or /stop, see https://example.org and tg://settings")
     assert.notMatch(shown, /\/(?:approve|stop)|tg:\/\//u)
