@@ -1,4 +1,4 @@
-/** Planted bugs of skills (K1 to K9, J5). docs/simulation.md says which seeds have which skills. */
+/** Planted bugs of skills (K1 to K9, J5). docs/evidence/simulation.md says which seeds have which skills. */
 import type { Mutant } from "./Mutant.ts"
 
 export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
