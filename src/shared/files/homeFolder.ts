@@ -71,6 +71,7 @@ export const COMMAND_NAMES = [
   "logs",
   "memory",
   "model",
+  "plan",
   "profile",
   "prune",
   "restore",
