@@ -45,8 +45,8 @@ const notOf = (name: string): ToolOutcome => ({
   summary: `${shownName(name)} needs a session; trials have none; continue without it`
 })
 
-/** Tools whose effect is on sessions, memory or proposals, which a trial has none of. */
-const OF_SESSIONS = /^choir\.(?:core\.(?!report|writeback)|memory\.(?:query|upsert|delete)|propose\.)/u
+/** Tools whose effect is on sessions, memory, plans or proposals, which a trial has none of. */
+const OF_SESSIONS = /^choir\.(?:core\.(?!report|writeback)|memory\.(?:query|upsert|delete)|plan\.|propose\.)/u
 
 /**
  * The tools of a skill that is tried. Calls that read, and calls that change the trial's own workspace, are made; a call that would act outside
