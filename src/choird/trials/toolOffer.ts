@@ -9,7 +9,7 @@ import { CHROMIUM_FIX } from "#src/shared/web/chromium.ts"
 import { TrialRefused } from "./TrialRefused.ts"
 
 /** Tools whose effect is on a session. */
-const OF_SESSIONS = /^choir\.(?:core|skill|memory|propose)\./u
+const OF_SESSIONS = /^choir\.(?:core|skill|memory|plan|propose)\./u
 
 type Agent = Config["agents"][AgentId]
 
