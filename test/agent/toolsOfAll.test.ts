@@ -22,7 +22,7 @@ const CORE = LaneId.make("core:a")
  * Tokens of o200k_base that a lane's tools and instructions take in every prompt, by what the agent is bound to. Each service adds its tools, and the
  * most that they come to is held here as well (docs/decisions/tools.md, Services keep their own schemas).
  */
-const FIXED_TOKENS_MAX = { bare: 3000, initialized: 3250, "bound to everything": 4250 } as const
+const FIXED_TOKENS_MAX = { bare: 3000, initialized: 3450, "bound to everything": 4450 } as const
 
 const skills = bookOf(...BUILT_IN_SKILLS)
 

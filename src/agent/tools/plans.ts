@@ -111,7 +111,7 @@ export const planTools = Effect.gen(function* () {
   })
 
   const list: Tool = {
-    llm: llmView(builtIn("choir.plan.list"), "List reminders.", List),
+    llm: llmView(builtIn("choir.plan.list"), "List the reminders to come.", List),
     effect: "none",
     lanes: "edge",
     prepare: (raw) =>
