@@ -135,6 +135,6 @@ export const planTools = Effect.gen(function* () {
   return [
     changing("choir.plan.set", "Remind the user: Choir sends the text at that time.", Set, set),
     list,
-    changing("choir.plan.cancel", "Remove a reminder.", Cancel, cancel)
+    changing("choir.plan.cancel", "Remove a reminder by number.", Cancel, cancel)
   ] as const satisfies ReadonlyArray<Tool>
 })
