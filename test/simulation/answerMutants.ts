@@ -78,7 +78,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: "if (flaw !== undefined && before === undefined) return",
     replace: "if (flaw !== undefined && before === undefined && isCut(output)) return",
-    knownSeed: 5,
+    knownSeed: 10,
     breaks: ["P2"]
   },
   {
@@ -117,7 +117,7 @@ export const ANSWER_MUTANTS: ReadonlyArray<Mutant> = [
         replace: ""
       }
     ],
-    knownSeed: 19,
+    knownSeed: 26,
     breaks: ["P6"]
   },
   {

@@ -57,7 +57,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCalls.ts",
     find: "return reports.length + cores.size + asked >= REPORTS_OWED_MAX",
     replace: "return reports.length + cores.size + asked < 0",
-    knownSeed: 62,
+    knownSeed: 2,
     breaks: ["W2", "L1"]
   },
   {
@@ -65,7 +65,7 @@ export const CAP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/Arbiter.ts",
     find: REFUSAL_IGNORED.find,
     replace: REFUSAL_IGNORED.replace,
-    knownSeed: 23,
+    knownSeed: 69,
     breaks: ["L1", "L2", "I10"]
   },
   {

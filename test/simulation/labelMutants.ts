@@ -15,7 +15,7 @@ export const LABEL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/shared/session/compactWindow.ts",
     find: "...(sources.length === 0 ? label : withMixed(memory, sources, event)),",
     replace: "...(sources.length === 0 ? label : { ...label, ...(withMixed(memory, sources, event) && {}) }),",
-    knownSeed: 24,
+    knownSeed: 59,
     breaks: ["J4"]
   }
 ]

@@ -39,7 +39,7 @@ export const MEMORY_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideCores.ts",
     find: "const in_reply_to = core.inbox_id === undefined ? {} : { in_reply_to: core.inbox_id }",
     replace: "const in_reply_to = core.inbox_id === undefined ? { in_reply_to: core.inbox_id } : {}",
-    knownSeed: 25,
+    knownSeed: 47,
     breaks: ["N2"]
   }
 ]

@@ -66,7 +66,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: choird("sessions/decideAppend.ts"),
     find: `if (caller_epoch < session.epoch || heartbeat.epoch < session.epoch) return { type: "fenced" }`,
     replace: "",
-    knownSeed: 55,
+    knownSeed: 98,
     breaks: ["I6", "I1", "I2"]
   },
   {
@@ -146,7 +146,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: `.filter(({ effect, stage }) => stage === "committed" && effect !== "none")`,
     replace: `.filter(({ effect, stage }) => stage === "committed" && effect === "external")`,
     also: [RECOMMIT],
-    knownSeed: 11,
+    knownSeed: 7,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -155,7 +155,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     find: "  yield* runner.closeInDoubt\n",
     replace: "",
     also: [RECOMMIT],
-    knownSeed: 9,
+    knownSeed: 10,
     breaks: ["I4", "L1", "L2"]
   },
   {
@@ -171,7 +171,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCores.ts"),
     find: `call.stage === "committed" && call.effect !== "none"`,
     replace: `call.stage === "committed" && call.effect === "none"`,
-    knownSeed: 2,
+    knownSeed: 11,
     breaks: ["I7"]
   },
   {
@@ -235,7 +235,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: session("fold.ts"),
     find: "injections: core.injections + 1,",
     replace: "step: 0, tool_calls: 0, injections: core.injections + 1,",
-    knownSeed: 2,
+    knownSeed: 10,
     breaks: ["I9"]
   },
   {
@@ -283,7 +283,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/CoreJob.ts"),
     find: "job_ms >= budgets.wall_time_ms",
     replace: "job_ms < 0",
-    knownSeed: 2,
+    knownSeed: 11,
     breaks: ["J1"]
   },
   {
@@ -299,7 +299,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("arbiter/decideCalls.ts"),
     find: "if (allowed_tools !== undefined && !allowed_tools.includes(tool))",
     replace: "if (false)",
-    knownSeed: 5,
+    knownSeed: 10,
     breaks: ["J2"]
   },
   {
@@ -315,7 +315,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "        yield* FiberMap.remove(jobs, core.job_id)\n",
     replace: "",
-    knownSeed: 22,
+    knownSeed: 2,
     breaks: ["J1"]
   },
   {
@@ -323,7 +323,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     file: agent("session/laneFibers.ts"),
     find: "Effect.andThen(Fiber.interrupt(supervisor), interruptJobs(jobs))",
     replace: "Fiber.interrupt(supervisor)",
-    knownSeed: 46,
+    knownSeed: 11,
     breaks: ["I7", "I8", "I17", "J1", "L1"]
   },
   {
@@ -386,7 +386,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         replace: "if (final_hash === reason)"
       }
     ],
-    knownSeed: 18,
+    knownSeed: 9,
     breaks: ["L1", "I10", "I3"]
   },
   ...APPROVAL_MUTANTS,

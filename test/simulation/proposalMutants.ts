@@ -31,7 +31,7 @@ export const PROPOSAL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/choird/approvals/approvalStatus.ts",
     find: "if (facts.now_ms >= facts.expires_ms)",
     replace: "if (facts.now_ms >= facts.expires_ms * 2)",
-    knownSeed: 110,
+    knownSeed: 64,
     breaks: ["I12"]
   },
   {

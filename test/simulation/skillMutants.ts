@@ -15,7 +15,7 @@ export const SKILL_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/decideSkills.ts",
     find: "(isSkillCall(other) ? index < own : true)",
     replace: "isSkillCall(other) && index < own",
-    knownSeed: 7,
+    knownSeed: 28,
     breaks: ["K1"]
   },
   {

@@ -72,7 +72,7 @@ export const STOP_MUTANTS: ReadonlyArray<Mutant> = [
     file: "src/agent/arbiter/finalWords.ts",
     find: `edge.state === "EDGE_FINALIZING" ? find(edge.output_rev) : undefined`,
     replace: "undefined as ChoirEvent | undefined",
-    knownSeed: 16,
+    knownSeed: 40,
     breaks: ["T2"]
   },
   {
