@@ -4,7 +4,6 @@ import { Clock, Effect } from "effect"
 import { noOutsideNetwork } from "../support/outside/outsideNetwork.ts"
 import { whyNoOtherUser } from "../support/ordinaryUser.ts"
 import { ensureDebianPackages } from "../support/packages.ts"
-import { atFull, isFull } from "../support/size.ts"
 import { PAGES } from "./days.ts"
 import { HABITS } from "./habits.ts"
 import { firstStart, moveIn, pairPhone, PEOPLE } from "./Home.ts"
@@ -17,9 +16,7 @@ const EVENING_MS_MAX = 1_500_000
 const FIRST_WORD_MS = 90_000
 /** How long the provider is down while a job runs. */
 const DOWN_MS = 300_000
-const leftOut = isFull
-  ? (noOutsideNetwork(SUITE) ?? whyNoOtherUser(SUITE) ?? ensureDebianPackages(["bubblewrap"], SUITE))
-  : undefined
+const leftOut = noOutsideNetwork(SUITE) ?? whyNoOtherUser(SUITE) ?? ensureDebianPackages(["bubblewrap"], SUITE)
 
 const evening = Effect.gen(function* () {
   const home = yield* moveIn({
@@ -72,7 +69,7 @@ const evening = Effect.gen(function* () {
 })
 
 describe.skipIf(leftOut !== undefined)(SUITE, () => {
-  atFull(it.live)(
+  it.live(
     "tells of a provider that is silent twice, loses no job to one that is down, and reminds on time",
     () => Effect.scoped(evening),
     EVENING_MS_MAX
